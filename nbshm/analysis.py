@@ -1,0 +1,89 @@
+"""What a parallel cell needs from the notebook, from its text alone; refused here is what can't be right."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from nbshm.definitions.names import Names, cell_names
+from nbshm.jobs import Body
+from nbshm.options import OptionError, Options
+from nbshm.packing import Needs
+from nbshm.worker.cells import at_its_line
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+GIVEN_NAMES = frozenset({"rank", "nprocs", "nbshm"})
+_HISTORIES = frozenset({"Out", "_oh"})
+
+
+def analyse(body: Body, shell: InteractiveShell, options: Options) -> Needs:
+    """Return what the cell needs.
+
+    Raises
+    ------
+    SyntaxError
+        The cell does not compile; the error names its own lines.
+    OptionError
+        `out=` or `send=` name what is not there.
+
+    """
+    flags = shell.compile.flags
+    tree = _parsed(body, shell, flags)
+    names = cell_names(tree, postponed=bool(flags & _future("annotations")))
+    _check_options(names, options, shell.user_ns)
+    wanted = {name: f"line {line} of this cell" for name, line in names.lines.items()}
+    wanted |= dict.fromkeys(names.annotated - wanted.keys(), "an annotation of this cell")
+    wanted |= dict.fromkeys(options.send, "send=")
+    return Needs(
+        names={name: user for name, user in wanted.items() if name not in GIVEN_NAMES},
+        attributes=names.attributes,
+        optional=(names.perhaps_bound | (names.annotated - names.reads)) - set(options.send),
+        extra=_history(tree, shell.user_ns),
+    )
+
+
+def _parsed(body: Body, shell: InteractiveShell, flags: int) -> ast.Module:
+    text = shell.transform_cell(at_its_line(body))
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    compiled: CodeType = compile(text, body.origin.filename, "exec", flags, dont_inherit=True)
+    del compiled  # only compiling finds a `return` outside a function, and its like
+    return ast.parse(text, body.origin.filename)
+
+
+def _future(name: str) -> int:
+    import __future__  # noqa: PLC0415  # a module of its own, used for this one number
+
+    flag: int = getattr(__future__, name).compiler_flag
+    return flag
+
+
+def _check_options(names: Names, options: Options, namespace: Mapping[str, Any]) -> None:
+    for name in options.send:
+        if name not in namespace:
+            raise OptionError(f"send={name}: the notebook has no name {name!r}.")
+    for name in options.out:
+        if name not in names.binds and not names.star_imports:
+            raise OptionError(f"out={name}: the cell never binds {name!r}. Assign it in the cell, or leave it out.")
+
+
+def _history(tree: ast.Module, namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the results of earlier cells that the cell asks for by number, and no others."""
+    results = namespace.get("_oh", {})
+    numbers = set(_history_numbers(tree)) & results.keys()
+    kept = {number: results[number] for number in numbers}
+    return dict.fromkeys(_HISTORIES, kept) if kept else {}
+
+
+def _history_numbers(tree: ast.Module) -> Iterator[int]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int() as number)):
+                if name in _HISTORIES:
+                    yield number
+            case _:
+                pass

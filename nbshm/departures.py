@@ -1,0 +1,91 @@
+"""What workers are given: packed, placed in shared memory, ready to be sent; and the memory's way back."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from nbshm.jobs import Body, Job
+from nbshm.memory.capturing import CapturingPickler
+from nbshm.memory.names import NotebookNames
+from nbshm.memory.placing import Placement, place
+from nbshm.options import Options
+from nbshm.packing import Needs, pack
+from nbshm.processes.descriptors import Collected, collecting_descriptors
+from nbshm.session import Session
+from nbshm.surroundings import capture_surroundings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """A job with the descriptors that travel beside it. `names` are the notebook's names that are in it."""
+
+    job: Job
+    names: frozenset[str]
+    placement: Placement
+    values: int
+    board: int
+    carried: Collected
+
+    @property
+    def fds(self) -> list[int]:
+        """The descriptors in the order that `Job` tells."""
+        return [self.values, self.board, *self.placement.fds, *self.carried.fds]
+
+
+@contextmanager
+def departing(body: Body, needs: Needs, session: Session, options: Options) -> Iterator[Departure]:
+    """Get a job ready to be sent; on leaving, what workers wrote is brought back to where it belongs."""
+    with ExitStack() as stack:
+        names = NotebookNames(session.shell.user_ns, *session.histories())
+        with collecting_descriptors() as carried:
+            packed = pack(needs, session.notebook, CapturingPickler)
+        stack.callback(carried.close)
+        packed.pickler.forget()
+        placement = place(packed.pickler.buffers, names=names, segments=session.segments)
+        stack.enter_context(placement)
+        stack.callback(placement.copy_back)
+        values, board = (stack.enter_context(_memory_file(name)) for name in ("values", "board"))
+        _write(values, packed.program.values)
+        job = Job(
+            program=replace(packed.program, values=b""),
+            body=body,
+            out=options.out,
+            places=placement.places,
+            segments=placement.sizes,
+            surroundings=capture_surroundings(
+                threads=options.threads, share=options.threads_per_worker, seed=options.seed, port=_free_port()
+            ),
+            flags=session.shell.compile.flags,
+            token=secrets.token_hex(8),
+        )
+        yield Departure(
+            job=job, names=packed.names, placement=placement, values=values, board=board, carried=carried
+        )
+
+
+@contextmanager
+def _memory_file(name: str) -> Iterator[int]:
+    fd = os.memfd_create(f"nbshm-{name}")
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _write(fd: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _free_port() -> int:
+    """Return a port that is free now, for `torch.distributed`'s rendezvous."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

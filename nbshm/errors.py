@@ -1,0 +1,160 @@
+"""Everything that nbshm can raise, each with the message that it builds from data.
+
+    ParallelError
+    ├── RankRaised    a rank's code raised: torch's ProcessRaisedException too     (nbshm.failures)
+    ├── RankDied      a rank's process died: torch's ProcessExitedException too    (nbshm.failures)
+    ├── RunTimedOut   a TimeoutError
+    ├── CannotSend    a TypeError
+    └── NoRoom        a MemoryError
+    RunInterrupted    a KeyboardInterrupt, so no ParallelError: `except Exception` must not swallow it
+
+The two that are torch's exceptions too have a module of their own, because importing it imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from nbshm.reports import RankFailure, Stopped, stops_in_words, without_colours
+from nbshm.words import bytes_in_words, seconds_in_words
+
+
+class ParallelError(Exception):
+    """A parallel cell did not come to its end.
+
+    `failures` has what became of each rank that failed, the root cause first; `results` the values of the
+    ranks that had finished (None for the others), by rank; `output(rank)` all that a rank wrote. Pickled, the
+    error keeps its failures, but not the results and the output, which belong to the run.
+    """
+
+    def __init__(
+        self,
+        story: str,
+        *,
+        failures: Sequence[RankFailure] = (),
+        results: Sequence[Any] = (),
+        output: Callable[[int], str] | None = None,
+    ) -> None:
+        # Not super(): the next class in line may be torch's or OSError, whose __init__ takes other arguments.
+        Exception.__init__(self, without_colours(story))
+        self.failures = tuple(failures)
+        self.results = list(results)
+        self._story = story
+        self._output = output
+
+    def output(self, rank: int) -> str:
+        """Return everything that a rank wrote to its stdout and stderr, in the order of arrival."""
+        return self._output(rank) if self._output else ""
+
+    def __str__(self) -> str:
+        return without_colours(self._story)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), self._story, failures=self.failures), ()
+
+    def _render_traceback_(self) -> list[str]:
+        """Show the story in place of the frames between the cell and the workers, as IPython's hook."""
+        return _titled(type(self).__name__, self._story)
+
+
+class RunTimedOut(ParallelError, TimeoutError):  # noqa: N818  # its name is the condition
+    """A run took longer than `timeout=` allows, counted from the start of its body."""
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        stopped: Sequence[Stopped],
+        results: Sequence[Any] = (),
+        output: Callable[[int], str] | None = None,
+    ) -> None:
+        lines = [
+            f"the run was stopped after {seconds_in_words(seconds)} (timeout={seconds:g}).",
+            *_stops(stopped),
+        ]
+        super().__init__("\n".join(lines), results=results, output=output)
+        self.seconds = seconds
+        self.stopped = tuple(stopped)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), self.seconds, stopped=self.stopped), ()
+
+
+class CannotSend(ParallelError, TypeError):  # noqa: N818  # its name is the condition
+    """A value can't travel to the workers, or its memory can't be shared with them.
+
+    `path` leads to the value from a name of the notebook (`config.handlers[0]`), `reason` is a clause about
+    it, `used` says who needs it and where (`load_rows, In [3] line 7`), `remedy` is a whole sentence.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        reason: str,
+        remedy: str,
+        used: str | None = None,
+        action: Literal["send", "share"] = "send",
+    ) -> None:
+        to_whom = " to the workers" if action == "send" else ""
+        use = f" (used by {used})" if used else ""
+        super().__init__(f"cannot {action} '{path}'{to_whom}: {reason}{use}. {remedy}")
+        self.path = path
+        self.reason = reason
+        self.remedy = remedy
+        self.used = used
+        self.action = action
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        facts: dict[str, Any] = {
+            "reason": self.reason,
+            "remedy": self.remedy,
+            "used": self.used,
+            "action": self.action,
+        }
+        return partial(type(self), self.path, **facts), ()
+
+
+class NoRoom(ParallelError, MemoryError):  # noqa: N818  # its name is the condition
+    """Memory that a run needs is not there; said before anything is written."""
+
+    def __init__(self, *, what: str, needed: int, available: int, where: str, remedy: str) -> None:
+        super().__init__(
+            f"no room for {what}: {bytes_in_words(needed)} needed, "
+            f"{bytes_in_words(available)} left in {where}. {remedy}"
+        )
+        self.what = what
+        self.needed = needed
+        self.available = available
+        self.where = where
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        facts = {name: getattr(self, name) for name in ("what", "needed", "available", "where", "remedy")}
+        return partial(type(self), **facts), ()
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """The kernel was interrupted while a parallel cell ran; all its workers have ended."""
+
+    def __init__(self, stopped: Sequence[Stopped] = ()) -> None:
+        super().__init__("\n".join(["the run was interrupted.", *_stops(stopped)]))
+        self.stopped = tuple(stopped)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.stopped,)
+
+    def _render_traceback_(self) -> list[str]:
+        """Show a line per rank in place of the frames in which the kernel waited, as IPython's hook."""
+        return _titled("KeyboardInterrupt", str(self))
+
+
+def _stops(stopped: Sequence[Stopped]) -> list[str]:
+    return [f"{line}." for line in stops_in_words(stopped)]
+
+
+def _titled(name: str, story: str) -> list[str]:
+    first, *rest = story.splitlines() or [""]
+    return [f"\x1b[1;31m{name}\x1b[0m: {first}", *rest]

@@ -1,0 +1,153 @@
+"""What a worker can say, and what the supervisor says about it.
+
+Events are plain data: a worker sends them over its socket, the supervisor adds those that only it can know
+(output read from file descriptors, the end of a process), and a view shows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from nbshm.jobs import Parcel
+from nbshm.tracebacks import ExceptionReport
+
+Stream: TypeAlias = Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A rank is prepared and its body begins now."""
+
+    rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Text that a rank, or a child of it, wrote to file descriptor 1 or 2; it may end inside a line."""
+
+    rank: int
+    stream: Stream
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Display:
+    """A rich output: a MIME bundle as IPython publishes it."""
+
+    rank: int
+    data: dict[str, Any]
+    metadata: dict[str, Any] = field(default_factory=dict)
+    display_id: str | None = None
+    update: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """The rank's code called `clear_output`."""
+
+    rank: int
+    wait: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a rank has come in a loop; `total` is None where nobody knows it."""
+
+    rank: int
+    label: str
+    done: int
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A rank has arrived at the run's barrier and waits there."""
+
+    rank: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A rank goes on after waiting."""
+
+    rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A line from nbshm itself, about one rank or (rank None) about the run."""
+
+    text: str
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A rank has finished its body; the parcel holds `Outcome(value, out)` (see `nbshm.jobs`).
+
+    The descriptors of the parcel's own segments travel beside the event.
+    """
+
+    rank: int
+    parcel: Parcel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A rank's code raised; `preparing` if that was before the body began."""
+
+    rank: int
+    report: ExceptionReport
+    preparing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exited:
+    """A rank's code called `sys.exit` with something other than success."""
+
+    rank: int
+    code: int
+    text: str | None = None
+    line: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """A rank's code was ended by the interrupt that the kernel sent it."""
+
+    rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A rank's process is gone. `exitcode` is as in multiprocessing: negative for a signal."""
+
+    rank: int
+    exitcode: int
+    seconds: float
+    last_line: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Time has passed without anything being said; a view may redraw."""
+
+
+Event: TypeAlias = (
+    Started
+    | Output
+    | Display
+    | Cleared
+    | Progress
+    | Waiting
+    | Resumed
+    | Note
+    | Result
+    | Failed
+    | Exited
+    | Interrupted
+    | Ended
+    | Tick
+)

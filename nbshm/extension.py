@@ -1,0 +1,53 @@
+"""Loading and unloading the extension: which session there is, and for which shell."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from typing import TYPE_CHECKING
+
+from nbshm.magics import MagicsInstallation
+from nbshm.session import Session
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+class _Extension:
+    """A session, and its door in the shell."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.session = Session(shell)
+        self.session.open()
+        self._magics = MagicsInstallation(self.session)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Take everything back."""
+        atexit.unregister(self.close)
+        self._magics.close()
+        self.session.close()
+
+
+_loaded: dict[int, _Extension] = {}  # by the id of the shell: IPython asks to unload with the shell alone
+
+
+def load(shell: InteractiveShell) -> None:
+    """Open a session for the shell if it has none."""
+    if id(shell) in _loaded:
+        return
+    if sys.platform != "linux":
+        print("nbshm: this system is not Linux; only start_method=spawn is likely to work.")  # noqa: T201  # told once
+    _loaded[id(shell)] = _Extension(shell)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Close the shell's session if it has one."""
+    extension = _loaded.pop(id(shell), None)
+    if extension is not None:
+        extension.close()
+
+
+def current_session() -> Session | None:
+    """Return the session that was opened last."""
+    return next((extension.session for extension in reversed(_loaded.values())), None)

@@ -1,0 +1,157 @@
+"""What a worker is given and what it gives back, as plain data.
+
+A `Job` is pickled once and is the same for all ranks of a run; memory travels beside it as file descriptors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where one buffer lies: `nbytes` bytes from `offset` in the segment of that number."""
+
+    segment: int
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """Pickled values, and where the memory lies that they refer to by buffer number.
+
+    `segments` are the sizes in bytes of the segments that travel with this parcel, in the order of their
+    descriptors. A place's segment number counts the segments that the receiver has already, then these.
+    """
+
+    pickled: bytes
+    places: tuple[Place, ...] = ()
+    segments: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a piece of source came from: the name its code was compiled under, the cell, the first line.
+
+    `cell` is the execution count of the cell, None for source that no cell holds. `line` counts from 1.
+    """
+
+    filename: str
+    line: int
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """The text to run: `source` is the cell below its `%%parallel` line, which begins at `origin.line`.
+
+    `cell` is the whole cell as the person sees it, for tracebacks.
+    """
+
+    source: str
+    cell: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a rank gives back: the value of the last expression, and the `out=` variables that it bound."""
+
+    value: Any
+    out: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """Import `module`; bind it, or its `attribute`, to `name` (None: import for its effect on a package)."""
+
+    module: str
+    attribute: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Define:
+    """Run one `def` or `class` statement of the notebook under its own file name and line numbers.
+
+    `live` names expressions of the statement (defaults, class attributes) that are not evaluated again: the next
+    values of the stream stand in for them, in this order. `postponed`: annotations are not evaluated.
+    """
+
+    name: str
+    text: str
+    origin: Origin
+    column: int = 0
+    postponed: bool = False
+    live: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Bind the next value of the stream to `name`, because a definition that follows needs it to run."""
+
+    name: str
+
+
+Step: TypeAlias = Import | Define | Load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """What is bound after the last definition: values by name, and state set on definitions since they ran."""
+
+    values: dict[str, Any]
+    state: dict[str, State]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Attributes of a definition that its source does not give it.
+
+    `changed` replace what the statement made; `added` are set where the statement made nothing of that name.
+    """
+
+    changed: dict[str, Any]
+    added: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The text that was compiled under a file name, and the number of its cell where it has one."""
+
+    text: str
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """How a worker's `__main__` is built: steps in order, and the stream of values that they take from.
+
+    `values` holds consecutive pickles of one memo: one for each value that a step takes, then a `Tail`.
+    `cells` are the texts that tracebacks quote, by file name.
+    """
+
+    steps: tuple[Step, ...]
+    values: bytes
+    cells: dict[str, Cell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What every rank of a run is given; beside it travel descriptors, in this order.
+
+    First the stream of the program's values (as a file, so `program.values` is empty here), then the board that the
+    ranks share, the segments with the sizes `segments`, and what queues, locks and connections need. `flags` are the
+    compiler's, with the `from __future__` imports of earlier cells; `token` marks displays in the output.
+    """
+
+    program: Program
+    body: Body
+    out: tuple[str, ...]
+    places: tuple[Place, ...]
+    segments: tuple[int, ...]
+    surroundings: Any
+    flags: int
+    token: str

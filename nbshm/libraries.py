@@ -1,0 +1,169 @@
+"""The state of libraries that a notebook may have changed, and that its workers take over.
+
+Each library's `read` stands beside its `write`: one is called in the kernel with the library that the
+notebook has imported, the other in a worker when that has imported it too. Nothing is imported for it.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import cloudpickle
+
+State: TypeAlias = dict[str, Any]
+
+INLINE = "module://matplotlib_inline.backend_inline"
+# They draw into files. Any other back end opens windows, or talks to a front end that a worker doesn't have.
+_FILE_BACKENDS = frozenset({"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"})
+_BACKEND_SETTINGS = frozenset({"backend", "backend_fallback"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """How the state of a library is read and written; both get the imported library."""
+
+    read: Callable[[ModuleType], State]
+    write: Callable[[ModuleType, State], None]
+
+
+def read_libraries() -> dict[str, bytes]:
+    """Read the state of those libraries that are imported here, by name, ready for `write_library`."""
+    return {
+        name: cloudpickle.dumps(library.read(sys.modules[name]))
+        for name, library in LIBRARIES.items()
+        if name in sys.modules
+    }
+
+
+def write_library(name: str, module: ModuleType, state: bytes) -> None:
+    """Put a library, imported here, into the state that was read elsewhere."""
+    LIBRARIES[name].write(module, cloudpickle.loads(state))
+
+
+def worker_backend(backend: str | None) -> str:
+    """Choose a worker's matplotlib back end: the notebook's if it draws into files, else figures inline."""
+    return backend if backend is not None and backend.lower() in _FILE_BACKENDS else INLINE
+
+
+def _read_torch(torch: ModuleType) -> State:
+    return {
+        "dtype": torch.get_default_dtype(),
+        "device": _default_device(torch),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "warn_only": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "cudnn": (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
+        "precision": dict(_precisions(torch)),
+        "grad": torch.is_grad_enabled(),
+        "strategy": torch.multiprocessing.get_sharing_strategy(),
+    }
+
+
+def _write_torch(torch: ModuleType, state: State) -> None:
+    torch.set_default_dtype(state["dtype"])
+    if state["device"] is not None:
+        torch.set_default_device(state["device"])
+    torch.use_deterministic_algorithms(state["deterministic"], warn_only=state["warn_only"])
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = state["cudnn"]
+    for path, value in state["precision"].items():
+        _set_precision(torch, path, value)
+    torch.set_grad_enabled(state["grad"])
+    torch.multiprocessing.set_sharing_strategy(state["strategy"])
+
+
+def _default_device(torch: ModuleType) -> str | None:
+    """Return the default device, None for the CPU: a device that is set makes each torch function slower."""
+    if not hasattr(torch, "get_default_device"):  # it came with torch 2.3
+        return None
+    device = torch.get_default_device()
+    return None if device.type == "cpu" else str(device)
+
+
+_PRECISIONS = ("cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
+
+
+def _precisions(torch: ModuleType) -> Iterator[tuple[str, str]]:
+    """Read the precisions of float32 arithmetic, under "" if they were set as a whole."""
+    try:
+        yield "", torch.get_float32_matmul_precision()
+    except RuntimeError:  # from 2.9 on torch refuses to answer if they were set one by one
+        for path in _PRECISIONS:
+            backend = _backend(torch, path)
+            if backend is not None and backend.fp32_precision != "none":
+                yield path, backend.fp32_precision
+
+
+def _set_precision(torch: ModuleType, path: str, value: str) -> None:
+    if path:
+        _backend(torch, path).fp32_precision = value
+    elif torch.get_float32_matmul_precision() != value:
+        torch.set_float32_matmul_precision(value)
+
+
+def _backend(torch: ModuleType, path: str) -> Any:
+    found: Any = torch.backends
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found if hasattr(found, "fp32_precision") else None
+
+
+def _read_numpy(numpy: ModuleType) -> State:
+    return {"print": numpy.get_printoptions(), "errors": numpy.geterr()}
+
+
+def _write_numpy(numpy: ModuleType, state: State) -> None:
+    numpy.set_printoptions(**state["print"])
+    numpy.seterr(**state["errors"])
+
+
+def _read_pandas(pandas: ModuleType) -> State:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an option that is on its way out says so to whoever reads it
+        return dict(_options(pandas.options, ""))
+
+
+def _write_pandas(pandas: ModuleType, state: State) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here = dict(_options(pandas.options, ""))
+        for name, value in state.items():
+            if name in here and here[name] != value:
+                pandas.set_option(name, value)
+
+
+def _options(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Walk through `pandas.options`, whose groups are attributes with attributes."""
+    for name in dir(group):
+        value = getattr(group, name)
+        if type(value) is type(group):
+            yield from _options(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _read_matplotlib(matplotlib: ModuleType) -> State:
+    # Asking in the ordinary way for a back end that nobody has chosen would choose and load one.
+    backend = dict.get(matplotlib.rcParams, "backend")
+    default = matplotlib.rcParamsDefault
+    names = [name for name in matplotlib.rcParams if name not in _BACKEND_SETTINGS]
+    return {
+        "backend": backend if isinstance(backend, str) else None,
+        "changed": {n: matplotlib.rcParams[n] for n in names if matplotlib.rcParams[n] != default[n]},
+    }
+
+
+def _write_matplotlib(matplotlib: ModuleType, state: State) -> None:
+    matplotlib.use(worker_backend(state["backend"]))
+    matplotlib.rcParams.update(state["changed"])
+
+
+LIBRARIES = {
+    "torch": Library(read=_read_torch, write=_write_torch),
+    "numpy": Library(read=_read_numpy, write=_write_numpy),
+    "pandas": Library(read=_read_pandas, write=_write_pandas),
+    "matplotlib": Library(read=_read_matplotlib, write=_write_matplotlib),
+}

@@ -1,0 +1,184 @@
+"""IPython's side of the door: `%%parallel`, `%parallel`, `%shm_strategy`, their help and their completion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+
+from nbshm.cells import current_body
+from nbshm.completion import suggest
+from nbshm.options import OPTIONS, OptionError, Options, help_text, parse, parse_defaults
+from nbshm.results import Results
+from nbshm.session import Session
+
+if TYPE_CHECKING:
+    from nbshm.session import Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PARALLEL_HELP = f"""Run the cell in several processes, one for each rank.
+
+    %%parallel [key=value ...]
+    body
+
+The body runs once in each process and may use whatever the notebook has: functions, classes, values. In it,
+`rank` is 0, 1, ... nprocs-1 and `nprocs` their number; `nbshm` has what ranks need together (`nbshm.claim`,
+`nbshm.barrier`, `nbshm.lock`). CPU tensors and numpy arrays are shared: what a rank writes into them in
+place, the notebook and the other ranks see. Other assignments stay in the process that made them.
+
+The values of the last expression are the cell's result: a list by rank.
+
+Options
+{help_text()}
+
+Defaults for the session: %parallel nprocs=4. Values may be expressions of the notebook: nprocs={{n}}.
+
+Examples
+
+    %%parallel nprocs=4
+    out[rank::nprocs] = [slow(x) for x in items[rank::nprocs]]
+
+    %%parallel nprocs=4
+    for i in nbshm.claim(range(len(items))):    # each item goes to the next free rank
+        out[i] = slow(items[i])
+
+    %%parallel nprocs=2 start_method=spawn out=model,losses timeout=600
+    model, losses = train(data, seed=rank)      # afterwards model and losses are lists by rank
+"""
+
+_DEFAULTS_HELP = """Show or set the session's defaults for %%parallel.
+
+    %parallel                       show the defaults in force
+    %parallel nprocs=4 timeout=60   set some of them
+
+To run code in several processes begin a cell with %%parallel; see %%parallel? for all options.
+"""
+
+_STRATEGY_HELP = """Show or set how torch itself shares storages, here and in all workers.
+
+    %shm_strategy                   show the strategy in force
+    %shm_strategy file_system       one name in /dev/shm for each storage
+    %shm_strategy file_descriptor   one descriptor for each storage, and nothing to leave behind
+"""
+
+
+class _Magic:
+    """Makes a method a magic whose help is composed, which a docstring can't be."""
+
+    def __init__(self, kind: Literal["line", "cell"], name: str, help_text: str) -> None:
+        self._kind = kind
+        self._name = name
+        self._help = help_text
+
+    def __call__(self, function: F) -> F:
+        function.__doc__ = self._help
+        mark: Any = (
+            cell_magic if self._kind == "cell" else line_magic
+        )  # IPython's annotations accept no method
+        marked: F = mark(self._name)(function)
+        return marked
+
+
+@magics_class
+class ParallelMagics(Magics):
+    """The magics of nbshm, and the session's defaults that they share."""
+
+    shell: InteractiveShell
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session.shell)
+        self.session = session
+        self.defaults = Options()
+
+    @_Magic("cell", "parallel", _PARALLEL_HELP)
+    def run_cell_in_parallel(self, line: str, cell: str) -> Results | None:  # noqa: D102  # above
+        if not cell.strip():
+            raise UsageError("the cell is empty: write below the %%parallel line what each rank is to run.")
+        try:
+            options = parse(line, self.defaults)
+            from nbshm import runner  # noqa: PLC0415  # imports what the first parallel cell needs, not the load
+
+            return runner.run(current_body(cell, line, self.shell), self.session, options)
+        except OptionError as problem:
+            raise UsageError(str(problem)) from None
+
+    @_Magic("line", "parallel", _DEFAULTS_HELP)
+    def show_or_set_defaults(self, line: str) -> None:  # noqa: D102  # above
+        if line.strip():
+            self.defaults = _new_defaults(line, self.defaults)
+        for option in OPTIONS:
+            if option.session:
+                print(f"{option.name}={_in_force(option.name, self.defaults)}")  # noqa: T201  # what the magic is for
+
+    @_Magic("line", "shm_strategy", _STRATEGY_HELP)
+    def show_or_set_strategy(self, line: str) -> None:  # noqa: D102  # above
+        from nbshm.memory import strategies  # noqa: PLC0415  # imports torch
+
+        try:
+            if line.strip():
+                strategies.use_strategy(line.strip())
+        except ValueError as problem:
+            raise UsageError(str(problem)) from None
+        print(strategies.strategy())  # noqa: T201  # what the magic is for
+
+
+def _new_defaults(line: str, defaults: Options) -> Options:
+    if "=" not in line or "(" in line.partition("=")[0]:
+        raise UsageError(
+            f"'{line.strip()}' is no default of the session, like nprocs=4. "
+            "To run code in several processes, begin a cell with %%parallel and write the code below."
+        )
+    try:
+        return parse_defaults(line, defaults)
+    except OptionError as problem:
+        raise UsageError(str(problem)) from None
+
+
+def _in_force(name: str, defaults: Options) -> str:
+    if name == "threads" and defaults.threads is None:
+        return f"{defaults.threads_per_worker} (a share of the CPUs)"
+    value = getattr(defaults, name)
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
+
+
+class MagicsInstallation:
+    """The magics and their completion in a shell, until it is closed."""
+
+    def __init__(self, session: Session) -> None:
+        shell = self._shell = session.shell
+        self._before = {kind: dict(table) for kind, table in shell.magics_manager.magics.items()}
+        shell.register_magics(ParallelMagics(session))
+        self._matcher = _matcher(shell)
+        shell.Completer.custom_matchers.append(self._matcher)
+
+    def close(self) -> None:
+        """Take the magics out again; those that had their names before are back."""
+        for kind, table in self._shell.magics_manager.magics.items():
+            for name in ("parallel", "shm_strategy"):
+                if name in self._before[kind]:
+                    table[name] = self._before[kind][name]
+                else:
+                    table.pop(name, None)
+        if self._matcher in self._shell.Completer.custom_matchers:
+            self._shell.Completer.custom_matchers.remove(self._matcher)
+
+
+def _matcher(shell: InteractiveShell) -> Any:
+    def match_options(context: CompletionContext) -> dict[str, Any]:
+        suggestions = suggest(context.text_until_cursor, shell.user_ns)
+        if suggestions is None:
+            return {"completions": []}
+        return {
+            "completions": [SimpleCompletion(text=text, type="param") for text in suggestions.texts],
+            "matched_fragment": suggestions.typed,
+            "suppress": bool(suggestions.texts),
+            "ordered": True,
+        }
+
+    matcher: Any = context_matcher(identifier="nbshm.options")
+    return matcher(match_options)

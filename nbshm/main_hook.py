@@ -1,0 +1,128 @@
+"""Plain multiprocessing from cells: the notebook as the main module that a child needs.
+
+A script's child finds the script's functions because multiprocessing sends the path of its file along and the child
+runs that file as its `__main__`. A notebook has no file. So the preparation data that every spawned or forkserver
+child gets carry an object which, unpickled in the child, builds `__main__` from the notebook's definitions (see
+*Lifting and `__main__`* in `definitions/lifting.py`), and installs this hook for the child's own children. Where the
+kernel's `__main__` does name a file (VS Code, Colab), that file is left out: a child must not run it.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing import context, spawn
+from types import TracebackType
+from typing import Any
+
+from nbshm.jobs import Program
+from nbshm.packing import Needs, Notebook, pack
+
+
+class MainHook:
+    """Sends the notebook's definitions to the children of plain multiprocessing while it is installed.
+
+    `multiprocessing.spawn.get_preparation_data` is the one place through which the start methods spawn and
+    forkserver ask for what a child needs before its work; it is replaced as long as the hook is installed.
+    """
+
+    def __init__(self, notebook: Notebook) -> None:
+        self._notebook = notebook
+        self._original: Callable[[str], dict[str, Any]] | None = None
+
+    def install(self) -> None:
+        """Let children know the notebook from now on."""
+        if self._original is None:
+            self._original = spawn.get_preparation_data
+            spawn.get_preparation_data = self.preparation_data
+
+    def remove(self) -> None:
+        """Undo `install`."""
+        if self._original is not None and spawn.get_preparation_data == self.preparation_data:
+            spawn.get_preparation_data = self._original
+        self._original = None
+
+    def __enter__(self) -> MainHook:
+        self.install()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def preparation_data(self, name: str) -> dict[str, Any]:
+        """Return what a child is prepared with, the notebook's main module included."""
+        assert self._original is not None  # noqa: S101  # this is called only while it is installed
+        with unpinned_start_method():
+            data = dict(self._original(name))
+        if sys.modules.get("__main__") is not None and self._is_notebook():
+            data.pop("init_main_from_name", None)
+            data.pop("init_main_from_path", None)
+            if name != "ignore":  # what the forkserver itself asks with, for its own sys.path
+                data["nbshm_main"] = MainModule(self._notebook, data.get("sys_path", sys.path))
+        return data
+
+    def _is_notebook(self) -> bool:
+        return vars(sys.modules["__main__"]) is self._notebook.namespace
+
+
+@contextmanager
+def unpinned_start_method() -> Iterator[None]:
+    """Keep the default start method as undecided as it was.
+
+    `get_preparation_data` asks for the default start method, and asking decides it: `set_start_method` in a later
+    cell would fail. There is no public way to ask without deciding.
+    """
+    default = context._default_context  # type: ignore[attr-defined]  # noqa: SLF001  # see above
+    before = default._actual_context  # noqa: SLF001
+    try:
+        yield
+    finally:
+        default._actual_context = before  # noqa: SLF001
+
+
+class MainModule:
+    """The notebook's definitions on their way to a child; unpickling it there builds `__main__`.
+
+    Everything is pickled inside `__reduce__`, as nested bytes: that is called while the process is being created,
+    the only time when locks, queues and tensors can be pickled.
+    """
+
+    def __init__(self, notebook: Notebook, sys_path: list[str]) -> None:
+        self._notebook = notebook
+        self._sys_path = sys_path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        packed = pack(definitions(self._notebook), self._notebook, _plain_pickler)
+        return build_main, (packed.program, list(self._sys_path), dict(self._notebook.cells))
+
+
+def definitions(notebook: Notebook) -> Needs:
+    """Return the needs of a child whose work is not known: every definition that can travel."""
+    names = {
+        name: "a child process"
+        for name, value in list(notebook.namespace.items())
+        if getattr(value, "__module__", None) == "__main__" and isinstance(getattr(value, "__qualname__", None), str)
+    }
+    return Needs(names=names, all_optional=True)
+
+
+def build_main(program: Program, sys_path: list[str], cells: Mapping[str, int]) -> None:
+    """Build `__main__` in a child from the program; called by unpickling a `MainModule`."""
+    from nbshm.worker.main_module import build, new_main_module  # noqa: PLC0415  # the child's side of the wall
+
+    sys.path[:] = sys_path
+    module = new_main_module()
+    build(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
+    MainHook(Notebook(namespace=vars(module), cells=cells)).install()
+
+
+def _plain_pickler(reference: Callable[[Any], Any]) -> Any:
+    """Make a pickler that leaves tensors to torch's reducers and copies arrays, as plain multiprocessing does."""
+    from nbshm.memory.captures import ValuePickler  # noqa: PLC0415  # loaded when the first child starts
+
+    return ValuePickler(reference=reference, reducers={})

@@ -1,0 +1,1 @@
+"""Values: how each travels to the workers, and whose memory it is."""

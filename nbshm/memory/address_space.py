@@ -1,0 +1,154 @@
+"""What this process has mapped, by address: which memory can be written to, and which is shared already.
+
+Memory that others have shared (torch, multiprocessing, a mapped file) must not be copied while they write
+to it, so the file behind it is handed over itself. The source is /proc/self/maps; where there is none,
+nothing is known.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedFile:
+    """A file that others share memory through, by a descriptor of our own."""
+
+    fd: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mapped:
+    start: int
+    end: int
+    flags: str
+    offset: int
+    device: int
+    inode: int
+    path: str
+
+
+class AddressSpace:
+    """The mappings of this process when they are first asked for, and the files that it has opened."""
+
+    def __init__(self) -> None:
+        self._read: list[_Mapped] | None = None
+        self._files: dict[tuple[int, int], SharedFile] = {}
+
+    def shared_file(self, address: int, nbytes: int) -> tuple[SharedFile, int] | None:
+        """Return the file behind that memory and where in it the memory begins.
+
+        None if the memory is private, can't be written to, or has a file that can't be reached.
+        """
+        mapped = self._mapped(address)
+        if mapped is None or address + nbytes > mapped.end or mapped.inode == 0 or mapped.flags[1::2] != "ws":
+            return None
+        file = self._open(mapped)
+        return None if file is None else (file, mapped.offset + address - mapped.start)
+
+    def is_writeable(self, address: int, nbytes: int) -> bool:
+        """Tell whether all of that memory can be written to."""
+        end = address + nbytes
+        while address < end:
+            mapped = self._mapped(address)
+            if mapped is None:
+                return not self._mappings
+            if mapped.flags[1] != "w":
+                return False
+            address = mapped.end
+        return True
+
+    def close(self) -> None:
+        """Close the descriptors of the files."""
+        for file in self._files.values():
+            os.close(file.fd)
+        self._files.clear()
+
+    def __enter__(self) -> AddressSpace:  # noqa: PYI034  # typing.Self is of Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def _mappings(self) -> list[_Mapped]:
+        if self._read is None:
+            self._read = list(_read_mappings())
+        return self._read
+
+    def _mapped(self, address: int) -> _Mapped | None:
+        before = bisect_right(self._mappings, address, key=lambda mapped: mapped.start) - 1
+        if before < 0 or address >= self._mappings[before].end:
+            return None
+        return self._mappings[before]
+
+    def _open(self, mapped: _Mapped) -> SharedFile | None:
+        key = (mapped.device, mapped.inode)
+        if key not in self._files:
+            fd = _open_path(mapped)
+            fd = _copy_descriptor(mapped) if fd is None else fd
+            if fd is None:
+                return None
+            self._files[key] = SharedFile(fd=fd, nbytes=os.fstat(fd).st_size)
+        return self._files[key]
+
+
+def _read_mappings() -> Iterator[_Mapped]:
+    """Read /proc/self/maps, which is in the order of addresses."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:  # noqa: PTH123  # not a file to be found
+            for line in lines:
+                addresses, flags, offset, device, inode, *path = line.split(maxsplit=5)
+                start, end = (int(part, 16) for part in addresses.split("-"))
+                major, minor = (int(part, 16) for part in device.split(":"))
+                yield _Mapped(
+                    start=start,
+                    end=end,
+                    flags=flags,
+                    offset=int(offset, 16),
+                    device=os.makedev(major, minor),
+                    inode=int(inode),
+                    path=path[0].rstrip("\n") if path else "",
+                )
+    except FileNotFoundError:
+        return
+
+
+def _open_path(mapped: _Mapped) -> int | None:
+    """Open a file by its name, if that is still the one that is mapped."""
+    if not mapped.path.startswith("/"):
+        return None
+    try:
+        fd = os.open(mapped.path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if _is_file_of(mapped, fd):
+        return fd
+    os.close(fd)
+    return None
+
+
+def _copy_descriptor(mapped: _Mapped) -> int | None:
+    """Find a file that has no name by our own descriptors: torch and multiprocessing keep one."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # Path would make an object of each
+        fd = int(name)
+        try:
+            is_wanted = _is_file_of(mapped, fd) and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
+        except OSError:  # the descriptor that the directory was read with is closed by now
+            continue
+        if is_wanted:
+            return os.dup(fd)
+    return None
+
+
+def _is_file_of(mapped: _Mapped, fd: int) -> bool:
+    status = os.fstat(fd)
+    return (status.st_dev, status.st_ino) == (mapped.device, mapped.inode)

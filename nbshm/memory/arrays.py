@@ -1,0 +1,177 @@
+"""How arrays travel: as ranges of shared memory with a shape, a dtype and strides; never their data."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nbshm.memory.buffers import Buffers
+from nbshm.memory.copying import copy
+from nbshm.memory.loading import memory_of
+from nbshm.memory.names import Family
+from nbshm.memory.segments import Segment
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+Reduced: TypeAlias = tuple[Any, ...]
+
+_SPARSE = 2  # a snapshot of an array that spans this many times its own bytes is taken of the array alone
+_RECARRAY: type[Any] = np.rec.recarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayReducer:
+    """Reduces arrays for one pickle. `is_shared` tells an array that workers write to from a snapshot."""
+
+    buffers: Buffers
+    is_shared: Callable[[Array], bool]
+
+    def array(self, array: Array) -> Reduced:
+        """Reduce an array or a record array, whose bytes are all there is to it."""
+        if array.dtype.hasobject:
+            return array.__reduce_ex__(5)  # type: ignore[return-value]  # never a string for an array
+        return rebuild_array, self._described(array, shared=self.is_shared(array))
+
+    def masked(self, array: np.ma.MaskedArray[Any, Any]) -> Reduced:
+        """Reduce a masked array to its data and its mask, both shared or neither."""
+        if array.dtype.hasobject:
+            return array.__reduce__()  # type: ignore[return-value]  # as above
+        shared = self.is_shared(array)
+        mask: Any = array._mask  # type: ignore[attr-defined] # noqa: SLF001  # `mask` is a new view of it, which knows less
+        state = {name: value for name, value in vars(array).items() if name != "_mask"}
+        described = None if mask is np.ma.nomask else self._described(mask, shared=shared)
+        return rebuild_masked, (type(array), self._described(array.data, shared=shared), described, state)
+
+    def mapped(self, array: np.memmap[Any, Any]) -> Reduced:
+        """Reduce a memory map to the name of its file; one without a file that is still there is an array."""
+        start = _offset_in_file(array)
+        if start is None:
+            return self.array(array)
+        mode = "r+" if array.mode == "w+" else array.mode
+        layout = (array.shape, array.dtype, array.strides, array.flags.writeable)
+        return rebuild_mapped, (str(array.filename), mode, start, extent(array)[1], _first(array), *layout)
+
+    def _described(self, array: Array, *, shared: bool) -> Reduced:
+        kind = np.ndarray if isinstance(array, (np.memmap, np.ma.MaskedArray)) else type(array)
+        if not shared and extent(array)[1] > _SPARSE * array.nbytes:
+            writeable = array.flags.writeable
+            array = array.copy(order="K")
+            array.flags.writeable = writeable
+        layout = (kind, array.shape, array.dtype, array.strides, array.flags.writeable)
+        return (*layout, self._number(array, shared=shared), _first(array), not shared)
+
+    def _number(self, array: Array, *, shared: bool) -> int | None:
+        address, nbytes = extent(array)
+        if nbytes == 0:
+            return None
+        return self.buffers.add(
+            address=address,
+            nbytes=nbytes,
+            kind="array" if shared else "snapshot",
+            keeper=array,
+            writeable=array.flags.writeable,
+        )
+
+
+def rebuild_array(  # noqa: PLR0917  # pickle calls with positions only
+    kind: type[Any],
+    shape: tuple[int, ...],
+    dtype: Any,
+    strides: tuple[int, ...],
+    writeable: bool,  # noqa: FBT001  # likewise
+    number: int | None,
+    first: int,
+    private: bool,  # noqa: FBT001  # likewise
+) -> Array:
+    """Make an array over the memory of a buffer; `first` is where its first element lies in it."""
+    if number is None:
+        array: Array = np.ndarray(shape, dtype, strides=strides) if 0 in shape else np.zeros(shape, dtype)
+    else:
+        memory = memory_of(number, private=private)
+        array = np.ndarray(shape, dtype, buffer=memory.buffer, offset=memory.offset + first, strides=strides)
+    array.flags.writeable = writeable
+    return array if kind is np.ndarray else array.view(kind)
+
+
+def rebuild_masked(kind: type[Any], data: Reduced, mask: Reduced | None, state: dict[str, Any]) -> Any:
+    """Make a masked array over the memory of its data and its mask."""
+    array = rebuild_array(*data).view(kind)
+    vars(array).update(state)
+    array._mask = np.ma.nomask if mask is None else rebuild_array(*mask)  # noqa: SLF001  # assigning `mask` copies
+    return array
+
+
+def rebuild_mapped(  # noqa: PLR0917  # pickle calls with positions only
+    filename: str,
+    mode: Any,
+    start: int,
+    nbytes: int,
+    first: int,
+    shape: tuple[int, ...],
+    dtype: Any,
+    strides: tuple[int, ...],
+    writeable: bool,  # noqa: FBT001  # likewise
+) -> Any:
+    """Map the bytes of the file again that an array lies in, and lay the array over them."""
+    mapped: Any = np.memmap(filename, dtype=np.uint8, mode=mode, offset=start, shape=(nbytes,))
+    array: Any = np.ndarray.__new__(np.memmap, shape, dtype, buffer=mapped, offset=first, strides=strides)
+    for name in ("_mmap", "filename", "mode", "offset"):
+        setattr(array, name, getattr(mapped, name))
+    array.flags.writeable = writeable
+    return array
+
+
+def extent(array: Array) -> tuple[int, int]:
+    """Return the lowest address of an array's elements, and the bytes from there to the end of the last."""
+    if array.nbytes == 0:
+        return array.__array_interface__["data"][0], 0
+    reach = [(length - 1) * stride for length, stride in zip(array.shape, array.strides, strict=True)]
+    below = sum(distance for distance in reach if distance < 0)
+    above = sum(distance for distance in reach if distance > 0)
+    return array.__array_interface__["data"][0] + below, above - below + array.itemsize
+
+
+def move(family: Family, segment: Segment, offset: int) -> None:
+    """Copy a family's memory into a segment and bind all its names to arrays there."""
+    address, nbytes = extent(family.owner)
+    copy(to=segment.address + offset, source=address, nbytes=nbytes)
+    moved = {key: _over(member, segment, offset - address) for key, member in family.members.items()}
+    family.rebind(moved)
+
+
+def _over(member: Array, segment: Segment, shift: int) -> Array:
+    start = member.__array_interface__["data"][0] + shift
+    array: Array = np.ndarray(
+        member.shape, member.dtype, buffer=segment, offset=start, strides=member.strides
+    )
+    array.flags.writeable = member.flags.writeable
+    return array
+
+
+def _first(array: Array) -> int:
+    return int(array.__array_interface__["data"][0] - extent(array)[0])
+
+
+def _offset_in_file(array: np.memmap[Any, Any]) -> int | None:
+    """Return where in its file the lowest element of a memory map lies; None if its file is not there."""
+    mapped = getattr(array, "_mmap", None)
+    if mapped is None or array.filename is None or array.nbytes == 0 or not Path(array.filename).exists():
+        return None
+    mapped_from = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
+    address = np.frombuffer(mapped, dtype=np.uint8).__array_interface__["data"][0]
+    return int(mapped_from + extent(array)[0] - address)
+
+
+def reducers(buffers: Buffers, is_shared: Callable[[Array], bool]) -> dict[type, Callable[[Any], Reduced]]:
+    """Return the reducers of one pickle, by exact type; other subclasses of arrays pickle themselves."""
+    reducer = ArrayReducer(buffers=buffers, is_shared=is_shared)
+    return {
+        np.ndarray: reducer.array,
+        _RECARRAY: reducer.array,
+        np.ma.MaskedArray: reducer.masked,
+        np.memmap: reducer.mapped,
+    }

@@ -1,0 +1,72 @@
+"""The memory that a run's values lie in, collected by address while they are pickled.
+
+Pickled values hold numbers of buffers in the place of data. A buffer is a range of addresses; what lies
+there travels as shared memory (see `placing.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["storage", "array", "snapshot"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Buffer:
+    """One range of addresses. What keeps it allocated is kept; a snapshot is its contents as of now.
+
+    `holders` are the tensors that were met over a storage. `writeable` if anything that was met may write
+    to it.
+    """
+
+    address: int
+    nbytes: int
+    kind: Kind
+    keeper: Any
+    writeable: bool = False
+    holders: dict[int, Any] = field(default_factory=dict)
+
+
+class Buffers:
+    """The buffers of one pickle, by number."""
+
+    def __init__(self) -> None:
+        self._buffers: list[Buffer] = []
+        self._numbers: dict[tuple[int, int, Kind], int] = {}
+
+    def add(
+        self,
+        *,
+        address: int,
+        nbytes: int,
+        kind: Kind,
+        keeper: Any,
+        writeable: bool = True,
+        holder: Any = None,
+    ) -> int:
+        """Note a range of memory and return its number; the same range of the same kind has one number.
+
+        `keeper` owns the memory: it is held as long as the buffers are, so that no later temporary object
+        can get the same addresses.
+        """
+        key = (address, nbytes, kind)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._buffers)
+            self._buffers.append(Buffer(address=address, nbytes=nbytes, kind=kind, keeper=keeper))
+        buffer = self._buffers[number]
+        buffer.writeable |= writeable
+        if holder is not None:
+            buffer.holders[id(holder)] = holder
+        return number
+
+    def __getitem__(self, number: int) -> Buffer:
+        return self._buffers[number]
+
+    def __iter__(self) -> Iterator[Buffer]:
+        return iter(self._buffers)
+
+    def __len__(self) -> int:
+        return len(self._buffers)

@@ -1,0 +1,143 @@
+"""What becomes of each piece of the notebook's memory when a run shares it: the decision, nothing done yet.
+
+lies in a segment of ours already          ─ stays
+named arrays that nothing else holds       ─ moves: their names are bound to arrays in a segment
+a storage that only known tensors see      ─ moves, in place
+shared already by torch, a file, ...       ─ stays: its file is handed over
+anything else                              ─ copied in, and back at the end: a mirror
+a snapshot                                 ─ copied in
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from nbshm.memory.address_space import AddressSpace, SharedFile
+from nbshm.memory.buffers import Buffer, Buffers
+from nbshm.memory.names import Family, NotebookNames
+from nbshm.memory.regions import Region, merge
+from nbshm.memory.segments import Segment, Segments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stays:
+    """It lies in shared memory already: in a segment, or in a file that others share."""
+
+    region: Region
+    home: Segment | SharedFile
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """It goes to a segment for good."""
+
+    region: Region
+    move: Callable[[Segment, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """It is copied into a segment; `back` if what workers write there is copied back at the end."""
+
+    region: Region
+    back: bool
+
+
+Decision: TypeAlias = Stays | Moves | Copied
+
+
+def decide(
+    buffers: Buffers, *, names: NotebookNames, segments: Segments, space: AddressSpace
+) -> list[Decision]:
+    """Decide about all memory in the buffers."""
+    return _Judge(buffers, names=names, segments=segments, space=space).decide()
+
+
+class _Judge:
+    """Looks at each region once; what is dear to find out, it finds out when it is first needed."""
+
+    def __init__(
+        self, buffers: Buffers, *, names: NotebookNames, segments: Segments, space: AddressSpace
+    ) -> None:
+        self._buffers = buffers
+        self._segments = segments
+        self._space = space
+        self._families = _families(buffers, names)
+        self._explains = _storage_census(names)
+
+    def decide(self) -> list[Decision]:
+        numbers = range(len(self._buffers))
+        shared = merge(self._span(number) for number in numbers if self._buffers[number].kind != "snapshot")
+        snapshots = merge(
+            self._span(number) for number in numbers if self._buffers[number].kind == "snapshot"
+        )
+        return [
+            *(self._about(region) for region in shared),
+            *(Copied(region=region, back=False) for region in snapshots),
+        ]
+
+    def _span(self, number: int) -> tuple[int, int, int]:
+        """Return the memory that a buffer takes with it: all of its family's, where that can move."""
+        family = self._families.get(number)
+        if family is None:
+            return self._buffers[number].address, self._buffers[number].nbytes, number
+        return family.address, family.nbytes, number
+
+    def _about(self, region: Region) -> Decision:
+        segment = self._segments.find(region.address, region.nbytes)
+        if segment is not None:
+            return Stays(region=region, home=segment, offset=region.address - segment.address)
+        move = self._move_of(region)
+        if move is not None:
+            return Moves(region=region, move=move)
+        file = self._space.shared_file(region.address, region.nbytes)
+        if file is not None:
+            return Stays(region=region, home=file[0], offset=file[1])
+        return Copied(region=region, back=self._is_written(region))
+
+    def _move_of(self, region: Region) -> Callable[[Segment, int], None] | None:
+        """Return how a region is moved, if it can be."""
+        family, *others = (self._families.get(number) for number in region.numbers)
+        if family is not None and all(other is family for other in others):
+            from nbshm.memory import arrays  # noqa: PLC0415  # imports numpy, which is there if an array is
+
+            return partial(arrays.move, family)
+        only = self._buffers[region.numbers[0]]
+        if len(region.numbers) == 1 and only.kind == "storage" and self._explains(only):
+            from nbshm.memory import storages  # noqa: PLC0415  # imports torch, which is there if a storage is
+
+            return partial(storages.move, only.keeper)
+        return None
+
+    def _is_written(self, region: Region) -> bool:
+        may_write = any(self._buffers[number].writeable for number in region.numbers)
+        return may_write and self._space.is_writeable(region.address, region.nbytes)
+
+
+def _families(buffers: Buffers, names: NotebookNames) -> dict[int, Family]:
+    """Return the families of arrays that can move, by the numbers of their members' buffers."""
+    found = {
+        number: names.family_of(buffer.keeper)
+        for number, buffer in enumerate(buffers)
+        if buffer.kind == "array"
+    }
+    return {number: family for number, family in found.items() if family is not None}
+
+
+def _storage_census(names: NotebookNames) -> Callable[[Buffer], bool]:
+    """Return what tells whether all holders of a storage are known; it imports torch when first asked."""
+    census = None
+
+    def explains(buffer: Buffer) -> bool:
+        nonlocal census
+        if census is None:
+            from nbshm.memory.storages import Census  # noqa: PLC0415  # imports torch
+
+            census = Census(names.values())
+        return census.explains(buffer)
+
+    return explains

@@ -1,0 +1,130 @@
+"""Homecoming: the memory of values that a worker gives back, as the notebook's own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from nbshm.jobs import Parcel, Place
+from nbshm.memory.address_space import SharedFile
+from nbshm.memory.buffers import Buffers
+from nbshm.memory.loading import Memory
+from nbshm.memory.regions import Region
+from nbshm.memory.segments import Segment, Segments
+
+_SMALL = 2**20  # bytes: smaller segments of results are copied, so that kept results do not keep descriptors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where a region lies for the workers, and where it lies for the notebook if that is elsewhere.
+
+    `original` is the notebook's address of a region that was copied, or that lies in a file that others
+    share; `back` if it is copied back at the end.
+    """
+
+    region: Region
+    home: Segment | SharedFile
+    offset: int
+    original: int | None = None
+    back: bool = False
+
+
+class OwnMemory:
+    """The notebook's memory, by where workers see it."""
+
+    def __init__(self, buffers: Buffers, spots: Sequence[Spot]) -> None:
+        self._buffers = buffers
+        self._spots = sorted(spots, key=_position)
+        self._raw: dict[int, Any] = {}
+        self.homes = list({id(spot.home): spot.home for spot in spots}.values())
+        numbers = {id(home): number for number, home in enumerate(self.homes)}
+        self.places = _places(buffers, spots, numbers)
+
+    def at(self, place: Place) -> Memory:
+        """Return the notebook's memory at a place in the segments of its run."""
+        number = self._exact.get(place)
+        original = None if number is None else self._buffers[number].keeper
+        home = self.homes[place.segment]
+        spot = self._spots[bisect_right(self._spots, (id(home), place.offset), key=_position) - 1]
+        if isinstance(home, Segment) and spot.original is None:
+            return Memory(buffer=home, offset=place.offset, nbytes=place.nbytes, original=original)
+        return Memory(
+            buffer=self._raw_memory(spot),
+            offset=place.offset - spot.offset,
+            nbytes=place.nbytes,
+            original=original,
+        )
+
+    @cached_property
+    def _exact(self) -> dict[Place, int]:
+        return {place: number for number, place in enumerate(self.places)}
+
+    def _raw_memory(self, spot: Spot) -> Any:
+        """Return a buffer over memory that stayed where it is, which keeps alive what it belongs to."""
+        address = spot.region.address
+        if address not in self._raw:
+            raw: Any = (ctypes.c_char * spot.region.nbytes).from_address(address)
+            raw.keepers = [self._buffers[number].keeper for number in spot.region.numbers]
+            self._raw[address] = raw
+        return self._raw[address]
+
+
+class Homecoming:
+    """The loader for one parcel in the kernel; it owns the descriptors that came with the parcel."""
+
+    def __init__(self, own: OwnMemory, parcel: Parcel, fds: Sequence[int], *, segments: Segments) -> None:
+        self._own = own
+        self._places = parcel.places
+        self._received = _receive(parcel.segments, fds, segments)
+
+    def memory(self, number: int, *, private: bool) -> Memory:  # noqa: ARG002  # a result has no private memory
+        """Return the notebook's own memory, or what came with the parcel."""
+        place = self._places[number]
+        ahead = len(self._own.homes)
+        if place.segment < ahead:
+            return self._own.at(place)
+        return Memory(buffer=self._received[place.segment - ahead], offset=place.offset, nbytes=place.nbytes)
+
+
+def _receive(sizes: Sequence[int], fds: Sequence[int], segments: Segments) -> list[Any]:
+    """Take over what a worker sent: big segments as they are, small ones as ordinary memory."""
+    waiting = list(fds)
+    try:
+        return [
+            _read(waiting.pop(0), nbytes)
+            if nbytes < _SMALL
+            else segments.add(Segment.over(waiting.pop(0), nbytes))
+            for nbytes in sizes
+        ]
+    finally:
+        for fd in waiting:
+            os.close(fd)
+
+
+def _read(fd: int, nbytes: int) -> bytearray:
+    try:
+        content = bytearray(nbytes)
+        os.preadv(fd, [content], 0)
+        return content
+    finally:
+        os.close(fd)
+
+
+def _position(spot: Spot) -> tuple[int, int]:
+    return id(spot.home), spot.offset
+
+
+def _places(buffers: Buffers, spots: Sequence[Spot], numbers: dict[int, int]) -> tuple[Place, ...]:
+    places: dict[int, Place] = {}
+    for spot in spots:
+        for number in spot.region.numbers:
+            buffer = buffers[number]
+            offset = spot.offset + buffer.address - spot.region.address
+            places[number] = Place(segment=numbers[id(spot.home)], offset=offset, nbytes=buffer.nbytes)
+    return tuple(places[number] for number in range(len(buffers)))

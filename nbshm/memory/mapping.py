@@ -1,0 +1,85 @@
+"""A worker's side of shared memory: the segments that it was handed, each mapped once."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from nbshm.jobs import Place
+from nbshm.memory.loading import Memory, loading
+from nbshm.memory.segments import Segment, Segments
+
+
+class Mapping:
+    """The segments of a job, mapped when something in them is first asked for.
+
+    It owns the descriptors. `segments` lists those that are mapped for sharing.
+    """
+
+    def __init__(self, fds: Sequence[int], sizes: Sequence[int]) -> None:
+        self.segments = Segments()
+        self._fds = tuple(fds)
+        self._sizes = tuple(sizes)
+        self._shared: dict[int, Segment] = {}
+        self._numbers: dict[int, int] = {}
+        self._private: dict[int, mmap.mmap] = {}
+
+    def loading(self, places: Sequence[Place]) -> AbstractContextManager[None]:
+        """Let values be unpickled whose buffers lie in those places."""
+        return loading(_Placed(self, places))
+
+    def shared(self, number: int) -> mmap.mmap:
+        """Return a segment that all processes write to."""
+        if number not in self._shared:
+            segment = Segment.over(os.dup(self._fds[number]), self._sizes[number])
+            self._shared[number] = self.segments.add(segment)
+            self._numbers[segment.address] = number
+        return self._shared[number]
+
+    def private(self, number: int) -> mmap.mmap:
+        """Return a segment's contents, as a copy that is made page by page when it is written to."""
+        if number not in self._private:
+            self._private[number] = mmap.mmap(self._fds[number], self._sizes[number], access=mmap.ACCESS_COPY)
+        return self._private[number]
+
+    def place_of(self, address: int, nbytes: int) -> Place | None:
+        """Return where memory lies in the segments that are shared, if it does."""
+        segment = self.segments.find(address, nbytes)
+        if segment is None:
+            return None
+        return Place(segment=self._numbers[segment.address], offset=address - segment.address, nbytes=nbytes)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def close(self) -> None:
+        """Give up the descriptors; what has been mapped stays as long as it is used."""
+        for fd in self._fds:
+            os.close(fd)
+        self._fds = ()
+        self._shared.clear()
+        self._private.clear()
+
+    def __enter__(self) -> Mapping:  # noqa: PYI034  # typing.Self is of Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Placed:
+    """The loader of a worker: a number is a place in a segment."""
+
+    def __init__(self, mapping: Mapping, places: Sequence[Place]) -> None:
+        self._mapping = mapping
+        self._places = places
+
+    def memory(self, number: int, *, private: bool) -> Memory:
+        place = self._places[number]
+        buffer = self._mapping.private(place.segment) if private else self._mapping.shared(place.segment)
+        return Memory(buffer=buffer, offset=place.offset, nbytes=place.nbytes)

@@ -1,0 +1,51 @@
+"""Which name of the notebook leads to a piece of memory, for a message about it."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable, Mapping
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+_DEPTH = 5
+_DEAD_ENDS = (ModuleType, type, FunctionType, BuiltinFunctionType, str, bytes, int, float)
+
+
+def name_of(names: Mapping[Any, Any], address: int, nbytes: int) -> str | None:
+    """Return the name from which the fewest steps lead to that memory; IPython's own names come last."""
+    ordered = sorted((name for name in names if isinstance(name, str)), key=lambda name: name.startswith("_"))
+    level: list[tuple[str, Any]] = [(name, names[name]) for name in ordered]
+    seen: set[int] = set()
+    for _ in range(_DEPTH):
+        for name, value in level:
+            if _lies_in(value, address, nbytes):
+                return name
+        level = list(_next_level(level, seen))
+    return None
+
+
+def _next_level(level: Iterable[tuple[str, Any]], seen: set[int]) -> Iterable[tuple[str, Any]]:
+    for name, value in level:
+        for part in gc.get_referents(value):
+            if id(part) not in seen and not issubclass(type(part), _DEAD_ENDS):
+                seen.add(id(part))
+                yield name, part
+
+
+def _lies_in(value: Any, address: int, nbytes: int) -> bool:
+    found = _extent(value)
+    return found is not None and found[0] < address + nbytes and address < found[0] + found[1]
+
+
+def _extent(value: Any) -> tuple[int, int] | None:
+    """Return address and size of the memory of an array, or of the storage of a tensor."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None and issubclass(type(value), numpy.ndarray):
+        from nbshm.memory.arrays import extent  # noqa: PLC0415  # imports numpy, which is there
+
+        return extent(value)
+    if torch is not None and issubclass(type(value), torch.Tensor) and torch._C._has_storage(value):  # noqa: SLF001  # sparse tensors have none
+        storage = value.untyped_storage()
+        return (storage.data_ptr(), storage.nbytes()) if storage.device.type == "cpu" else None
+    return None

@@ -1,0 +1,60 @@
+"""A worker's values on their way back: pickled, with the memory that the kernel does not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nbshm.jobs import Parcel, Place
+from nbshm.memory.buffers import Buffers
+from nbshm.memory.copying import copy
+from nbshm.memory.mapping import Mapping
+from nbshm.memory.regions import Region, lay_out, merge
+from nbshm.memory.segments import Segment
+
+Pickle = Callable[[Any, Buffers], bytes]
+
+
+def pack(value: Any, *, mapping: Mapping, pickle: Pickle) -> tuple[Parcel, tuple[Segment, ...]]:
+    """Return a value as a parcel, and the new segments whose descriptors are to be sent beside it.
+
+    `pickle(value, buffers)` notes memory in the buffers. What lies in a segment of the job is referred to;
+    anything else is copied into one new segment, which can be dropped once its descriptor is sent.
+    """
+    buffers = Buffers()
+    pickled = pickle(value, buffers)
+    places: dict[int, Place] = {}
+    spans = []
+    for number, buffer in enumerate(buffers):
+        known = mapping.place_of(buffer.address, buffer.nbytes)
+        if known is None:
+            spans.append((buffer.address, buffer.nbytes, number))
+        else:
+            places[number] = known
+    segment = _copy_out(merge(spans), buffers, places, number=len(mapping))
+    segments = () if segment is None else (segment,)
+    return (
+        Parcel(
+            pickled=pickled,
+            places=tuple(places[number] for number in range(len(buffers))),
+            segments=tuple(made.nbytes for made in segments),
+        ),
+        segments,
+    )
+
+
+def _copy_out(
+    regions: list[Region], buffers: Buffers, places: dict[int, Place], *, number: int
+) -> Segment | None:
+    """Copy regions into one new segment, and note where each buffer in them lies."""
+    if not regions:
+        return None
+    layout = lay_out(regions, together=True)
+    segment = Segment.create(layout.sizes[0])
+    for region, (_, start) in zip(regions, layout.spots, strict=True):
+        copy(to=segment.address + start, source=region.address, nbytes=region.nbytes)
+        for member in region.numbers:
+            buffer = buffers[member]
+            offset = start + buffer.address - region.address
+            places[member] = Place(segment=number, offset=offset, nbytes=buffer.nbytes)
+    return segment

@@ -1,0 +1,124 @@
+"""Placing: the notebook's memory put where workers can reach it, and brought back.
+
+Decisions are made first (`decisions.py`), then room is made for all of them (`fitting.py`); only then is
+memory moved. So what can't be done is refused before anything has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+
+from nbshm.jobs import Parcel
+from nbshm.memory.address_space import AddressSpace
+from nbshm.memory.buffers import Buffers
+from nbshm.memory.copying import copy
+from nbshm.memory.decisions import Copied, Decision, Moves, Stays, decide
+from nbshm.memory.fitting import make_room
+from nbshm.memory.homecoming import Homecoming, OwnMemory, Spot
+from nbshm.memory.loading import loading
+from nbshm.memory.names import NotebookNames
+from nbshm.memory.segments import Segment, Segments
+
+
+def place(buffers: Buffers, *, names: NotebookNames, segments: Segments) -> Placement:
+    """Put all memory of the buffers into segments, or find the ones that it is in.
+
+    Raises
+    ------
+    NoRoom
+        It does not fit; nothing has been changed.
+
+    """
+    with ExitStack() as undo:
+        space = undo.enter_context(AddressSpace())
+        decisions = decide(buffers, names=names, segments=segments, space=space)
+        spots = list(_carry_out(decisions, buffers, names, segments))
+        undo.pop_all()
+    return Placement(buffers, spots, segments=segments, space=space)
+
+
+class Placement:
+    """The memory of one run, from before its workers start until after they have ended.
+
+    `fds` and `sizes` describe the segments to hand to each worker, in order; `places` says for each buffer
+    where it lies in them.
+    """
+
+    def __init__(
+        self, buffers: Buffers, spots: Sequence[Spot], *, segments: Segments, space: AddressSpace
+    ) -> None:
+        self._spots = spots
+        self._segments = segments
+        self._space = space
+        self._own = OwnMemory(buffers, spots)
+        self.fds = tuple(home.fd for home in self._own.homes)
+        self.sizes = tuple(home.nbytes for home in self._own.homes)
+        self.places = self._own.places
+
+    def loading(self, parcel: Parcel, fds: Sequence[int]) -> AbstractContextManager[None]:
+        """Let a worker's parcel be unpickled inside; it comes with `fds`, which are owned from now on.
+
+        What lies in the segments of this run becomes the notebook's own memory again. What came with the
+        parcel stays valid after the worker is gone.
+        """
+        return loading(Homecoming(self._own, parcel, fds, segments=self._segments))
+
+    def copy_back(self) -> None:
+        """Copy what workers wrote into mirrors to the notebook's memory.
+
+        To be called once the workers have ended, however they did. Doing it twice does no harm.
+        """
+        for spot in self._spots:
+            if spot.back and isinstance(spot.home, Segment):
+                region = spot.region
+                copy(to=region.address, source=spot.home.address + spot.offset, nbytes=region.nbytes)
+
+    def close(self) -> None:
+        """Give up what only the run needed; memory that was moved stays as long as the notebook uses it."""
+        self._space.close()
+        self._spots = []
+        self._own = OwnMemory(Buffers(), [])
+
+    def __enter__(self) -> Placement:  # noqa: PYI034  # typing.Self is of Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _carry_out(
+    decisions: Sequence[Decision], buffers: Buffers, names: NotebookNames, segments: Segments
+) -> Iterator[Spot]:
+    wanted = [decision for decision in decisions if not isinstance(decision, Stays)]
+    layout, made = make_room(wanted, names=names, segments=segments)
+    for decision in decisions:
+        if isinstance(decision, Stays):
+            original = None if isinstance(decision.home, Segment) else decision.region.address
+            yield Spot(region=decision.region, home=decision.home, offset=decision.offset, original=original)
+    for decision, (number, offset) in zip(wanted, layout.spots, strict=True):
+        yield _fill(decision, made[number], offset, buffers)
+
+
+def _fill(decision: Moves | Copied, segment: Segment, offset: int, buffers: Buffers) -> Spot:
+    region = decision.region
+    match decision:
+        case Moves():
+            decision.move(segment, offset)
+            _let_go(buffers, region.numbers)
+            return Spot(region=region, home=segment, offset=offset)
+        case Copied():
+            copy(to=segment.address + offset, source=region.address, nbytes=region.nbytes)
+            return Spot(
+                region=region, home=segment, offset=offset, original=region.address, back=decision.back
+            )
+
+
+def _let_go(buffers: Buffers, numbers: Sequence[int]) -> None:
+    """Forget arrays that were moved: they are the last to hold the old memory. Storages stay who they are."""
+    for number in numbers:
+        if buffers[number].kind == "array":
+            buffers[number].keeper = None

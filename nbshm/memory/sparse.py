@@ -1,0 +1,49 @@
+"""How sparse tensors travel: by their parts, which are tensors with memory to share.
+
+torch's own reduction would do, but it keeps every tensor that it rebuilds in a list that only `torch.load` empties.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import torch
+
+Reduced: TypeAlias = tuple[Any, ...]
+
+
+def reduce_sparse(tensor: torch.Tensor) -> Reduced:
+    """Reduce a sparse tensor that does not require grad to its parts."""
+    shape = tuple(tensor.shape)
+    if tensor.layout is torch.sparse_coo:
+        # `indices()` and `values()` are for coalesced tensors only.
+        parts = (tensor._indices(), tensor._values())  # noqa: SLF001
+        return rebuild_coordinates, (*parts, shape, tensor.is_coalesced())
+    if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
+        parts = (tensor.crow_indices(), tensor.col_indices())
+    else:
+        parts = (tensor.ccol_indices(), tensor.row_indices())
+    return rebuild_compressed, (*parts, tensor.values(), shape, tensor.layout)
+
+
+def rebuild_coordinates(
+    indices: torch.Tensor,
+    values: torch.Tensor,
+    shape: tuple[int, ...],
+    is_coalesced: bool,  # noqa: FBT001  # pickle calls with positions only
+) -> torch.Tensor:
+    """Make a sparse tensor of coordinates and values over their memory."""
+    return torch.sparse_coo_tensor(indices, values, shape, check_invariants=False, is_coalesced=is_coalesced)
+
+
+def rebuild_compressed(
+    compressed: torch.Tensor,
+    plain: torch.Tensor,
+    values: torch.Tensor,
+    shape: tuple[int, ...],
+    layout: torch.layout,
+) -> torch.Tensor:
+    """Make a sparse tensor with compressed rows or columns over the memory of its parts."""
+    return torch.sparse_compressed_tensor(
+        compressed, plain, values, shape, layout=layout, check_invariants=False
+    )

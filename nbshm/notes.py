@@ -1,0 +1,49 @@
+"""What nbshm has to say about a run in a line: before it starts, and about names after it failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
+from typing import Any
+
+from nbshm.options import Options
+from nbshm.reports import Raised, RankFailure
+
+_REMEDIES = {
+    ("numpy.random", "Generator"): "Use {name}.spawn(nprocs)[rank] in the cell.",
+    ("numpy.random", "RandomState"): "Seed one for each rank in the cell.",
+    ("random", "Random"): "Seed one for each rank in the cell.",
+    ("torch", "Generator"): "Seed one for each rank in the cell.",
+}
+_MISSING = re.compile(r"name '(\w+)' is not defined")
+
+
+def before_start(options: Options, names: Set[str], namespace: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a person should know before the run starts."""
+    yield from options.warnings
+    if options.nprocs > 1:
+        for name in sorted(names):
+            remedy = _remedy_for_generator(namespace.get(name))
+            if remedy:
+                yield f"Every rank gets the same random numbers from {name}. {remedy.format(name=name)}"
+
+
+def with_hint(failure: RankFailure, sent: Set[str], namespace: Mapping[str, Any]) -> RankFailure:
+    """Add to a NameError that the notebook does have the name, where only the analysis could not see its use."""
+    if not isinstance(failure, Raised) or failure.report.type_name != "NameError":
+        return failure
+    found = _MISSING.search(failure.report.message)
+    if found is None or found[1] not in namespace or found[1] in sent:
+        return failure
+    hint = f"The notebook has {found[1]!r}, but nothing in the cell shows that it is used. Add send={found[1]}."
+    report = replace(failure.report, rendered=f"{failure.report.rendered.rstrip()}\n{hint}")
+    return replace(failure, report=report)
+
+
+def _remedy_for_generator(value: Any) -> str | None:
+    kind = type(value)
+    for (module, name), remedy in _REMEDIES.items():
+        if kind.__name__ == name and kind.__module__.split(".")[0] == module.split(".")[0]:
+            return remedy
+    return None

@@ -1,0 +1,1 @@
+"""N workers, started together, supervised, always ended."""

@@ -1,0 +1,20 @@
+"""What the kernel says to a worker over its channel, apart from the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The first message: who the worker is. Its descriptors are stdout, stderr and the lifeline."""
+
+    rank: int
+    nprocs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """The answer to `Waiting`: every rank has arrived; or, with a reason in `broken`, one never will."""
+
+    broken: str | None = None

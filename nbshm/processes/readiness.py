@@ -1,0 +1,12 @@
+"""Waiting for one descriptor, whatever its number: `select.select` takes none above 1023."""
+
+from __future__ import annotations
+
+import select
+
+
+def wait_readable(fd: int, timeout: float | None = None) -> bool:
+    """Wait until the descriptor can be read or has come to its end, at most that long; tell whether it has."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(None if timeout is None else timeout * 1000))

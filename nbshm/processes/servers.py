@@ -1,0 +1,132 @@
+"""nbshm's own forkserver: started ahead, kept out of the way of interrupts, renewed when it has to be.
+
+The standard library's forkserver is a singleton that belongs to the user's own code too; this is another
+instance of its class. Like any, it ends when nobody holds the write end of its *alive* pipe any more: the
+kernel and each worker that was started by it hold one, so a server that was renewed goes with its last
+worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from multiprocessing import forkserver, get_start_method, resource_tracker, set_start_method
+from typing import Any
+
+
+class Server:
+    """The forkserver that the next workers come from, and older ones that still have workers."""
+
+    def __init__(self, *, preload: Sequence[str]) -> None:
+        self._preload = list(preload)
+        self._changing = threading.RLock()
+        self._retired: list[int] = []
+        self._current = self._new()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the server that is in use, None where none has been started."""
+        return _pid(self._current)
+
+    def ensure_started(self) -> None:
+        """Start the server if none runs; what it imports is not waited for."""
+        with self._changing:
+            self._reap()
+            resource_tracker.ensure_running()  # it unblocks SIGINT behind it, so it comes first
+            with interrupts_blocked(), start_method_kept():
+                self._ensure_running()
+
+    def connect(self, fds: list[int]) -> tuple[int, int]:
+        """Have a process forked that holds `fds`; return where its pid is read and where it is written to."""
+        self.ensure_started()
+        status, data = self._current.connect_to_new_process(fds)
+        return status, data
+
+    def renew(self) -> None:
+        """Let new workers come from a new server; the one in use ends with its last worker."""
+        with self._changing:
+            pid = _let_go(self._current)
+            if pid is not None:
+                self._retired.append(pid)
+            self._current = self._new()
+
+    def close(self) -> None:
+        """End all servers at once, and everything that still is in their process groups."""
+        with self._changing:
+            self.renew()
+            for pid in self._retired:
+                _kill(pid)
+            while self._retired:
+                _wait(self._retired.pop(), 0)
+
+    def _new(self) -> forkserver.ForkServer:
+        server = forkserver.ForkServer()
+        server.set_forkserver_preload(self._preload)
+        return server
+
+    def _ensure_running(self) -> None:
+        try:
+            self._current.ensure_running()
+        except ChildProcessError:  # somebody has waited for all children of the kernel, this one too
+            self._current = self._new()
+            self._current.ensure_running()
+
+    def _reap(self) -> None:
+        self._retired = [pid for pid in self._retired if not _wait(pid, os.WNOHANG)]
+
+
+@contextlib.contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread: what is started meanwhile is born with it blocked."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def start_method_kept() -> Iterator[None]:
+    """Keep multiprocessing's default start method open if it was: asking for it the usual way fixes it."""
+    before = get_start_method(allow_none=True)
+    try:
+        yield
+    finally:
+        if before is None:
+            set_start_method(None, force=True)
+
+
+def _pid(server: Any) -> int | None:
+    """Return the server's process id, None where it has not been started.
+
+    The standard library keeps it private, and offers nothing to end a server with but a `_stop` that waits as
+    long as the server likes. The names are those of Python 3.4 to 3.14.
+    """
+    pid: int | None = server._forkserver_pid  # noqa: SLF001  # see the docstring
+    return pid
+
+
+def _let_go(server: Any) -> int | None:
+    """Close the kernel's end of the server's alive pipe; return the process id that has to be waited for."""
+    pid = _pid(server)
+    if pid is not None:
+        os.close(server._forkserver_alive_fd)  # noqa: SLF001  # see `_pid`
+        server._forkserver_pid = server._forkserver_alive_fd = None  # noqa: SLF001  # see `_pid`
+    return pid
+
+
+def _kill(pid: int) -> None:
+    for kill in (os.killpg, os.kill):  # it leads no group until its preloading has begun
+        with contextlib.suppress(ProcessLookupError):
+            kill(pid, signal.SIGKILL)
+
+
+def _wait(pid: int, options: int) -> bool:
+    """Take a server's exit status; return whether it has ended."""
+    try:
+        return os.waitpid(pid, options)[0] == pid
+    except ChildProcessError:
+        return True

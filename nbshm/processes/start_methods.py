@@ -1,0 +1,158 @@
+"""The start methods: how each of them makes a process of a `WorkerProcess`.
+
+They are multiprocessing's, with its own popen classes, but for three things. What a child is told to prepare
+is only what concerns every worker: the kernel's `__main__` is none of its business, and the kernel's default
+start method is not fixed by asking for it. The forkserver is nbshm's own. And the processes are no *children*
+in multiprocessing's books: `active_children()` and the wait at the kernel's exit are for the user's own.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import sys
+import warnings
+from multiprocessing import (
+    context,
+    forkserver,
+    get_start_method,
+    popen_fork,
+    popen_forkserver,
+    popen_spawn_posix,
+    process,
+    reduction,
+    resource_tracker,
+    spawn,
+    util,
+)
+from typing import Any, Literal, Protocol, TypeAlias
+
+from nbshm.processes.servers import Server, interrupts_blocked
+from nbshm.processes.workers import Popen
+from nbshm.worker.life import ForkedWorkerProcess, WorkerProcess
+
+StartMethod: TypeAlias = Literal["forkserver", "spawn", "fork"]
+
+
+class Method(Protocol):
+    """One way to start a process."""
+
+    def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
+        """Start a worker; it has SIGINT blocked until it leads a process group of its own."""
+
+
+class ForkserverMethod:
+    """Fork the worker from a server that has imported what workers need."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
+        """Ask the server for a process."""
+        return _ForkserverPopen(WorkerProcess(connection, work, name=name), self._server)
+
+
+class SpawnMethod:
+    """Start a new interpreter for the worker."""
+
+    def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
+        """Start the interpreter."""
+        resource_tracker.ensure_running()  # it unblocks SIGINT behind it, so it comes first
+        with interrupts_blocked():
+            return _SpawnPopen(WorkerProcess(connection, work, name=name))
+
+
+class ForkMethod:
+    """Fork the worker from the kernel, with all that it has in memory."""
+
+    def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
+        """Fork."""
+        with interrupts_blocked(), warnings.catch_warnings():
+            # Python 3.12 warns that a kernel has threads; whoever asks for fork has been told what may hang.
+            warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*multi-threaded")
+            return popen_fork.Popen(ForkedWorkerProcess(connection, work, name=name))
+
+
+class _ForkserverPopen(popen_forkserver.Popen):
+    """Like its base, with another server and other preparation."""
+
+    _fds: list[int]
+
+    def __init__(self, worker: WorkerProcess, server: Server) -> None:
+        self._server = server
+        super().__init__(worker)
+
+    def _launch(self, process_obj: WorkerProcess) -> None:
+        data = _pickled(process_obj, self)
+        self.sentinel, write_end = self._server.connect(self._fds)
+        self.finalizer = _closing(self, self.sentinel, write_end)
+        with open(write_end, "wb") as to_child:  # noqa: PTH123  # a descriptor, not a path
+            to_child.write(data)
+        self.pid = forkserver.read_signed(self.sentinel)
+
+
+class _SpawnPopen(popen_spawn_posix.Popen):
+    """Like its base, with other preparation."""
+
+    _fds: list[int]
+
+    def _launch(self, process_obj: WorkerProcess) -> None:
+        data = _pickled(process_obj, self)
+        self.sentinel, child_w = os.pipe()
+        child_r, write_end = os.pipe()
+        self.finalizer = _closing(self, self.sentinel, write_end)
+        try:
+            self.pid = _spawn(child_r, [*self._fds, child_w])
+            with open(write_end, "wb", closefd=False) as to_child:  # a descriptor, not a path
+                to_child.write(data)
+        finally:
+            for fd in (child_r, child_w, write_end):
+                os.close(fd)
+
+
+def _spawn(pipe: int, fds: list[int]) -> int:
+    """Start an interpreter that reads from the pipe what it is to do, and keeps the descriptors."""
+    tracker: Any = resource_tracker.getfd()
+    command = spawn.get_command_line(tracker_fd=tracker, pipe_handle=pipe)
+    return util.spawnv_passfds(os.fsencode(spawn.get_executable()), command, [*fds, tracker, pipe])
+
+
+def _closing(popen: Any, sentinel: int, write_end: int) -> util.Finalize:
+    """Return what closes the popen's descriptors; until then the child's `parent_process()` counts as alive.
+
+    The child takes the end of the pipe that it was started through for its parent's end.
+    """
+    kept = os.dup(write_end)
+
+    def close() -> None:
+        os.close(sentinel)
+        os.close(kept)
+
+    return util.Finalize(popen, close)
+
+
+def _pickled(worker: WorkerProcess, popen: Any) -> bytes:
+    """Pickle what `multiprocessing.spawn` reads in the child: what to prepare, then the process object."""
+    stream = io.BytesIO()
+    context.set_spawning_popen(popen)
+    try:
+        reduction.dump(_preparation(worker.name), stream)
+        reduction.dump(worker, stream)
+    finally:
+        context.set_spawning_popen(None)
+    return stream.getvalue()
+
+
+def _preparation(name: str) -> dict[str, Any]:
+    """Return what `multiprocessing.spawn.prepare` is to do in a worker, before anything is imported there."""
+    directory = process.ORIGINAL_DIR  # type: ignore[attr-defined]  # typeshed leaves it out
+    preparation: dict[str, Any] = {
+        "name": name,
+        "authkey": process.current_process().authkey,
+        "sys_path": [entry or directory for entry in sys.path],
+        "sys_argv": sys.argv,
+        "orig_dir": directory,
+    }
+    default = get_start_method(allow_none=True)
+    return preparation if default is None else {**preparation, "start_method": default}

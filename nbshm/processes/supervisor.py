@@ -1,0 +1,126 @@
+"""Watch a run's workers from their start to their end, and tell what happens as events.
+
+    channels ─┐
+    pipes ────┼─▶ Listener ─▶ events ─▶ the caller
+    sentinels ┘                 └─▶ Course ─▶ rungs of the ladder ─▶ the workers
+    the person, stop() ─────────────▶┘        Barrier ─▶ releases ─▶┘
+
+Nothing here waits for one worker alone: a job that one does not read, a flood that another prints, a third
+that has been stopped keep nobody from the rest. It may run in any thread.
+"""
+
+from __future__ import annotations
+
+import collections
+import pickle
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from nbshm.events import Event, Tick
+from nbshm.processes.barriers import Barrier
+from nbshm.processes.course import Course, Verdict
+from nbshm.processes.endings import step
+from nbshm.processes.kernel_signals import interrupts_noted
+from nbshm.processes.listeners import Listener
+from nbshm.processes.selection import Selection
+from nbshm.processes.workers import Workers
+
+Wish: TypeAlias = Literal["interrupt", "stop"]
+
+TICK_SECONDS = 0.1
+"""Seconds after which a view may redraw although nothing has been said."""
+
+_PRESSES = 3
+"""Interrupts that may wait to be looked at before the next is raised: whoever should look hangs then."""
+
+
+class Supervisor:
+    """The supervision of one run; iterate over it once for its events, then ask for the `verdict`.
+
+    `timeout` counts from the first rank's `Started`. `token` marks displays in the ranks' text, as the
+    workers know it. The workers are the caller's to close.
+    """
+
+    def __init__(
+        self, workers: Workers, *, grace: float = 2.0, timeout: float | None = None, token: str | None = None
+    ) -> None:
+        self._workers = workers
+        self._listeners = [Listener(worker, token=token or secrets.token_hex(8)) for worker in workers]
+        self._course = Course([worker.pid for worker in workers], grace=grace, timeout=timeout)
+        self._barrier = Barrier(len(workers))
+        self._wishes: collections.deque[Wish] = collections.deque()
+        self._selection = Selection()
+        self._next_tick = time.monotonic() + TICK_SECONDS
+
+    def __iter__(self) -> Iterator[Event]:
+        with interrupts_noted(self._note_interrupt):
+            while self._course.living:
+                yield from self._turn()
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the run has ended, as far as it has."""
+        return self._course.verdict()
+
+    def interrupt(self) -> None:
+        """End the run as the person's interrupt does; from any thread, also from a signal handler."""
+        self._wish("interrupt")
+
+    def stop(self) -> None:
+        """End the run because the program wants it; from any thread."""
+        self._wish("stop")
+
+    def take_descriptors(self, rank: int) -> list[int]:
+        """Hand over the descriptors that came with the rank's result, to be closed by the caller."""
+        return self._listeners[rank].take_descriptors()
+
+    def close(self) -> None:
+        """Close what supervision has opened, and descriptors that nobody has taken."""
+        self._selection.close()
+        for listener in self._listeners:
+            listener.close()
+
+    def _wish(self, wish: Wish) -> None:
+        self._wishes.append(wish)
+        self._selection.wake()
+
+    def _note_interrupt(self) -> bool:
+        self.interrupt()
+        return len(self._wishes) < _PRESSES
+
+    def _turn(self) -> Iterator[Event]:
+        """Wait until something happens, tell it, and do what it calls for."""
+        for listener in self._selection.wait(self._listeners, self._patience()):
+            for event in listener.listen():
+                self._take_in(event)
+                yield event
+        self._fulfil_wishes()
+        self._climb()
+        if time.monotonic() >= self._next_tick:
+            self._next_tick = time.monotonic() + TICK_SECONDS
+            yield Tick()
+
+    def _patience(self) -> float:
+        next_time = self._course.next_time()
+        until = self._next_tick if next_time is None else min(next_time, self._next_tick)
+        return max(0.0, until - time.monotonic())
+
+    def _take_in(self, event: Event) -> None:
+        self._course.see(event, time.monotonic())
+        for rank, release in self._barrier.see(event).items():
+            self._workers[rank].channel.post(pickle.dumps(release))
+
+    def _fulfil_wishes(self) -> None:
+        while self._wishes:
+            wish = self._wishes.popleft()
+            if wish == "stop":
+                self._course.stop(time.monotonic())
+            else:
+                self._course.interrupt(time.monotonic())
+
+    def _climb(self) -> None:
+        for rung in self._course.due(time.monotonic()):
+            for rank in self._course.living:
+                step(self._workers[rank], rung)

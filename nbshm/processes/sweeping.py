@@ -1,0 +1,108 @@
+"""The kernel's side of the sweeper: a process that survives the kernel and clears away what it leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import nbshm.worker
+
+_SCRIPT = Path(nbshm.worker.__path__[0]) / "sweeper.py"
+
+
+class Sweeper:
+    """Knows the process groups and directories that must not outlive the kernel.
+
+    The process is started when there is first something to tell, without waiting for it, and again if
+    somebody has ended it. It clears away what is left when it is closed, and when the kernel is gone, however
+    that came about.
+    """
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe = -1
+        self._telling = threading.RLock()
+
+    def begin_group(self, group: int) -> None:
+        """Tell of a process group that belongs to a worker."""
+        self._begin(f"group {group}")
+
+    def end_group(self, group: int) -> None:
+        """Tell that a process group has been ended."""
+        self._end(f"group {group}")
+
+    def begin_directory(self, path: str | os.PathLike[str]) -> None:
+        """Tell of a directory that is to be removed in the end."""
+        self._begin(f"directory {os.fspath(path)}")
+
+    def end_directory(self, path: str | os.PathLike[str]) -> None:
+        """Tell that a directory has been removed."""
+        self._end(f"directory {os.fspath(path)}")
+
+    def start(self) -> None:
+        """Start the process if there is none."""
+        with self._telling:
+            if self._process is None or self._process.poll() is not None:
+                self._restart()
+
+    def close(self) -> None:
+        """Have everything cleared away that was not ended, and wait for that."""
+        with self._telling:
+            self._drop()
+
+    def forget(self) -> None:
+        """Let go of the pipe in a forked child of the kernel: it belongs to the kernel alone."""
+        self._release()
+
+    def _begin(self, what: str) -> None:
+        with self._telling:
+            self._held.add(what)
+            self._tell(f"+{what}\n")
+
+    def _end(self, what: str) -> None:
+        with self._telling:
+            self._held.discard(what)
+            self._tell(f"-{what}\n")
+
+    def _tell(self, line: str) -> None:
+        if self._process is None:
+            self._restart()
+            return
+        try:
+            os.write(self._pipe, _encoded(line))
+        except BrokenPipeError:
+            self._restart()
+
+    def _restart(self) -> None:
+        """Start a process and tell it all: also one that replaces another knows everything that is held."""
+        self._drop()
+        read_end, self._pipe = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # our own file, run by our own interpreter
+                [sys.executable, "-I", "-S", str(_SCRIPT)],
+                stdin=read_end,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        finally:
+            os.close(read_end)
+        os.write(self._pipe, _encoded("".join(f"+{what}\n" for what in sorted(self._held))))
+
+    def _drop(self) -> None:
+        self._release()
+        process, self._process = self._process, None
+        if process is not None:
+            process.wait()
+
+    def _release(self) -> None:
+        pipe, self._pipe = self._pipe, -1
+        if pipe >= 0:
+            os.close(pipe)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,162 @@
+"""The kernel's handles on the worker processes of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Protocol
+
+from nbshm.processes.readiness import wait_readable
+from nbshm.processes.sweeping import Sweeper
+from nbshm.processes.transport import Channel
+
+LOST = 255
+"""The exit code where nobody can know it, the forkserver having been killed; multiprocessing's own."""
+
+_PATIENCE = 1.0
+"""Seconds that a forkserver has to tell a worker's exit code; it needs less than a thousandth of that."""
+
+
+class Popen(Protocol):
+    """What is used of multiprocessing's popen objects."""
+
+    pid: int
+    sentinel: int
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Return the exit code, None if the process lives on after that many seconds."""
+
+    def close(self) -> None:
+        """Close the descriptors that the popen holds."""
+
+
+class Worker:
+    """One worker process: its channel, the pipes that it prints to, and its end."""
+
+    def __init__(self, *, rank: int, popen: Popen, channel: Channel, stdout: int, stderr: int) -> None:
+        self.rank = rank
+        self.pid = popen.pid
+        self.channel = channel
+        self.stdout = stdout
+        self.stderr = stderr
+        self.born = time.monotonic()
+        self._popen = popen
+        self._pidfd = _open_pidfd(popen.pid)
+        self._exitcode: int | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        code = self.exitcode
+        return f"<Worker rank={self.rank} pid={self.pid} {'alive' if code is None else f'exitcode={code}'}>"
+
+    @property
+    def sentinel(self) -> int:
+        """A descriptor that is ready to be read when the process has ended.
+
+        A pidfd where there is one: multiprocessing's pipe stays open as long as a child of a spawned worker
+        holds its other end, and closes when the forkserver is killed although the worker lives on.
+        """
+        return self._popen.sentinel if self._pidfd is None else self._pidfd
+
+    @property
+    def exitcode(self) -> int | None:
+        """The exit code as in multiprocessing (negative for a signal); None while the process lives.
+
+        When it has ended, its own children, what is left of its process group, are killed first: the group's
+        number is surely still its own as long as the exit code has not been taken.
+        """
+        if self._exitcode is None and not self._closed and wait_readable(self.sentinel, 0):
+            self.kill_group()
+            code = self._popen.wait(_PATIENCE)
+            self._exitcode = LOST if code is None else code
+        return self._exitcode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process, if it still is there."""
+        with contextlib.suppress(ProcessLookupError):
+            if self._pidfd is not None:
+                signal.pidfd_send_signal(self._pidfd, number)
+            elif self.exitcode is None:
+                os.kill(self.pid, number)
+
+    def kill_group(self) -> None:
+        """Kill the worker's process group, itself included."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill the process if it still lives, and its group; close every descriptor."""
+        if self._closed:
+            return
+        if self.exitcode is None:
+            self.send_signal(signal.SIGKILL)
+            wait_readable(self.sentinel)
+            self.exitcode  # noqa: B018  # takes it, so that no zombie stays
+        self._closed = True
+        self.channel.close()
+        self._popen.close()
+        for fd in (self.stdout, self.stderr, self._pidfd):
+            if fd is not None:
+                os.close(fd)
+
+
+class Workers(Sequence[Worker]):
+    """The workers of one run, by rank; leaving the `with` block ends whatever is left and clears it away."""
+
+    def __init__(self, sweeper: Sweeper) -> None:
+        self._workers: list[Worker] = []
+        self._sweeper = sweeper
+
+    def __getitem__(self, rank: int) -> Worker:  # type: ignore[override]  # nobody slices ranks
+        return self._workers[rank]
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def __iter__(self) -> Iterator[Worker]:
+        return iter(self._workers)
+
+    def __enter__(self) -> Workers:  # noqa: PYI034  # typing.Self is of Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, worker: Worker) -> None:
+        """Take a worker in that has just been started."""
+        self._workers.append(worker)
+        self._sweeper.begin_group(worker.pid)
+
+    def post(self, payload: bytes | bytearray | memoryview, fds: Sequence[int] = ()) -> None:
+        """Queue the same message for every worker and send what fits; supervision sends the rest.
+
+        Payload and descriptors must stay as they are until each worker has told that it has `Started`.
+        """
+        for worker in self:
+            worker.channel.post(payload, fds)
+        for worker in self:
+            worker.channel.flush()
+
+    def close(self) -> None:
+        """End every worker that still lives, at once, and close what belongs to them."""
+        for worker in self:
+            worker.send_signal(signal.SIGKILL)
+        for worker in self:
+            worker.close()
+            self._sweeper.end_group(worker.pid)
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """Open a descriptor for the process; None before Linux 5.3, where forbidden, or if it is too late."""
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None

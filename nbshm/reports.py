@@ -1,0 +1,212 @@
+"""What became of the ranks of a run that failed, as data and in words.
+
+The words are plain text or, for the traceback that a page or terminal shows, text with ANSI colours; a story
+is a headline, then each different failure, the root cause first.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from nbshm.tracebacks import ExceptionReport
+from nbshm.words import ranks_in_words, seconds_in_words, verb_for
+
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_EXPLANATIONS: dict[int, str] = {
+    signal.SIGKILL: "the machine may have run out of memory",
+    signal.SIGSEGV: "a segmentation fault, most often in a compiled library",
+    signal.SIGBUS: "memory that could not be reached: a full /dev/shm or a truncated file",
+    signal.SIGABRT: "a compiled library gave up",
+    signal.SIGFPE: "an arithmetic error in a compiled library",
+    signal.SIGILL: "an instruction that this processor does not have",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """A rank's code raised; `preparing` if that was before the cell's first line ran."""
+
+    rank: int
+    pid: int
+    report: ExceptionReport
+    preparing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Died:
+    """A rank's process ended without an exception: by a signal (a negative exit code) or by `os._exit`."""
+
+    rank: int
+    pid: int
+    exitcode: int
+    seconds: float
+    line: str | None = None
+
+    @property
+    def signal_name(self) -> str | None:
+        """The signal's name, None for a death by exit code."""
+        return None if self.exitcode >= 0 else signal_name(-self.exitcode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quit:
+    """A rank's code called `sys.exit` with something that does not mean success."""
+
+    rank: int
+    pid: int
+    exitcode: int
+    text: str | None = None
+    line: str | None = None
+
+
+RankFailure: TypeAlias = Raised | Died | Quit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """A rank was ended by nbshm: how (`interrupt`, `SIGTERM`, `SIGKILL`), and the last line it reached."""
+
+    rank: int
+    by: str = "interrupt"
+    line: str | None = None
+
+
+def signal_name(number: int) -> str:
+    """Name a signal; a real-time one between the first and the last has none but its number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def without_colours(text: str) -> str:
+    """Take ANSI escape sequences out of a text."""
+    return _ANSI.sub("", text)
+
+
+def headline(failures: Sequence[RankFailure], stopped: Sequence[Stopped] = ()) -> str:
+    """Say in one line what failed first, with whom, and who was stopped because of it."""
+    first = failures[0]
+    same = [first, *(other for other in failures[1:] if _kind(other) == _kind(first))]
+    what = _what_happened(first, [failure.rank for failure in same])
+    return f"{what}{_and_the_others(what, stopped)}"
+
+
+def story(failures: Sequence[RankFailure], stopped: Sequence[Stopped] = ()) -> str:
+    """Tell the whole failure with ANSI colours: the headline, then each different failure once."""
+    groups = _grouped(failures)
+    parts = [_bold_red(headline(failures, stopped))]
+    for number, group in enumerate(groups):
+        parts += _told(group, root_cause=number == 0, alone=len(groups) == 1)
+    return "\n".join(part for part in parts if part)
+
+
+def stop_in_words(stop: Stopped) -> str:
+    """Say how and where a rank was stopped, without its number."""
+    forced = "" if stop.by == "interrupt" else f" by {stop.by}"
+    return f"stopped{forced}{_at(stop.line)}"
+
+
+def stops_in_words(stopped: Iterable[Stopped]) -> list[str]:
+    """Say where ranks were when they were stopped, one line for those that say the same."""
+    lines: dict[str, list[int]] = {}
+    for stop in stopped:
+        lines.setdefault(stop_in_words(stop), []).append(stop.rank)
+    return [f"{ranks_in_words(ranks)} {verb_for(ranks, 'was', 'were')} {how}" for how, ranks in lines.items()]
+
+
+def in_one_line(failure: RankFailure) -> str:
+    """Say what happened to one rank, without its number: for a row of a view."""
+    match failure:
+        case Raised(report=report):
+            where = f" at {report.where}" if report.where else ""
+            return f"failed{where}: {_type_and_message(report)}"
+        case Died() | Quit():
+            return _what_happened(failure, [failure.rank]).split(" ", 2)[2]
+
+
+def _what_happened(failure: RankFailure, ranks: Sequence[int]) -> str:
+    who = ranks_in_words(ranks)
+    match failure:
+        case Raised(preparing=True):
+            be = verb_for(ranks, "it was", "they were")
+            return f"{who} failed while {be} being prepared, before the cell's first line"
+        case Raised(report=report):
+            return f"{who} failed{_at(report.where)}"
+        case Quit(exitcode=code, text=text, line=line):
+            words = f": {text}" if text else ""
+            return f"{who} ended by sys.exit with exit code {code}{_at(line)}{words}"
+        case Died(exitcode=code, line=line) if code >= 0:
+            after = seconds_in_words(failure.seconds)
+            return f"{who} ended abruptly with exit code {code} after {after}{_at(line)}"
+        case Died(line=line):
+            be, after = verb_for(ranks, "was", "were"), seconds_in_words(failure.seconds)
+            killed = f"{who} {be} killed by {failure.signal_name} after {after}{_at(line)}"
+            return f"{killed}{_why(-failure.exitcode)}"
+
+
+def _at(place: str | None) -> str:
+    return f" at {place}" if place else ""
+
+
+def _why(number: int) -> str:
+    reason = _EXPLANATIONS.get(number)
+    return f"; {reason}" if reason else ""
+
+
+def _and_the_others(what: str, stopped: Sequence[Stopped]) -> str:
+    ranks = sorted(stop.rank for stop in stopped)
+    if not ranks:
+        return "."
+    sentence = f"{ranks_in_words(ranks)} {verb_for(ranks, 'was', 'were')} stopped."
+    return f". {sentence.capitalize()}" if ";" in what or ": " in what else f"; {sentence}"
+
+
+def _kind(failure: RankFailure) -> tuple[object, ...]:
+    """Say what two failures share that are told together, whatever their messages are."""
+    match failure:
+        case Raised(report=report, preparing=preparing):
+            return ("raised", preparing, *report.signature)
+        case Died(exitcode=code, line=line):
+            return ("died", code, line)
+        case Quit(exitcode=code, text=text, line=line):
+            return ("quit", code, text, line)
+
+
+def _grouped(failures: Sequence[RankFailure]) -> list[list[RankFailure]]:
+    groups: dict[tuple[object, ...], list[RankFailure]] = {}
+    for failure in failures:
+        groups.setdefault(_kind(failure), []).append(failure)
+    return list(groups.values())
+
+
+def _told(group: Sequence[RankFailure], *, root_cause: bool, alone: bool) -> list[str]:
+    """Tell failures of one kind: who, the first one's traceback, how the messages of the others differ."""
+    ranks = [failure.rank for failure in group]
+    first = group[0]
+    if not isinstance(first, Raised):
+        return [] if root_cause else ["", _bold_red(f"{_what_happened(first, ranks)}.")]
+    title = "" if alone else _bold_red(_what_happened(first, ranks) + ("." if root_cause else ", too."))
+    others = [failure for failure in group[1:] if isinstance(failure, Raised)]
+    return [title, first.report.rendered.rstrip("\n"), *_differing_messages(first, others)]
+
+
+def _differing_messages(first: Raised, others: Sequence[Raised]) -> list[str]:
+    messages: dict[str, list[int]] = {}
+    for other in others:
+        if other.report.message != first.report.message:
+            messages.setdefault(_type_and_message(other.report), []).append(other.rank)
+    return [f"{ranks_in_words(ranks)}: {message}" for message, ranks in messages.items()]
+
+
+def _type_and_message(report: ExceptionReport) -> str:
+    lines = report.message.strip().splitlines()
+    return f"{report.type_name}: {lines[0]}" if lines else report.type_name
+
+
+def _bold_red(text: str) -> str:
+    return f"\x1b[1;31m{text}\x1b[0m" if text else ""

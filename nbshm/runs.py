@@ -1,0 +1,35 @@
+"""The last run, as data: `nbshm.last`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nbshm.reports import RankFailure, Stopped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a parallel cell, also of one that failed.
+
+    `results` are the values of the last expression by rank, None for a rank that did not get there. `seconds` are
+    the lifetimes of the ranks' processes. `output(rank)` is all that a rank wrote, kept on disk as long as the run
+    object lives.
+    """
+
+    ending: str
+    results: Sequence[Any]
+    failures: tuple[RankFailure, ...]
+    stopped: tuple[Stopped, ...]
+    seconds: tuple[float | None, ...]
+    read_output: Callable[[int], str]
+
+    def __repr__(self) -> str:
+        ranks = "1 rank" if len(self.seconds) == 1 else f"{len(self.seconds)} ranks"
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<Run of {ranks}: {self.ending}{failed}>"
+
+    def output(self, rank: int) -> str:
+        """Return everything that a rank wrote to its stdout and stderr, in the order of arrival."""
+        return self.read_output(rank)

@@ -1,0 +1,108 @@
+"""What lives from loading the extension to unloading it: hooks, the forkserver, the private directory."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from nbshm.main_hook import MainHook
+from nbshm.options import OptionError, Options
+from nbshm.packing import Notebook
+from nbshm.processes.launcher import Launcher
+from nbshm.runs import Run
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from nbshm.memory.plain_torch import PlainTorch
+    from nbshm.memory.segments import Segments
+
+
+class Session:
+    """The extension at work in one shell, until it is closed."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.notebook = Notebook(namespace=shell.user_ns, cells=CellNumbers(shell))
+        self.launcher = Launcher()
+        self.last: Run | None = None
+        self._hook = MainHook(self.notebook)
+        self._plain_torch: PlainTorch | None = None
+        self._segments: Segments | None = None
+        self._closing = contextlib.ExitStack()
+
+    def open(self) -> None:
+        """Install the hooks and start what the first run would wait for, without waiting."""
+        self._closing.callback(self.launcher.close)
+        self._closing.enter_context(self._hook)
+        self.shell.events.register("post_execute", self._follow_torch)
+        self._closing.callback(self.shell.events.unregister, "post_execute", self._follow_torch)
+        self.launcher.prepare()
+        self._follow_torch()
+
+    def close(self) -> None:
+        """Take everything back that `open` and later runs did."""
+        if self._plain_torch is not None:
+            self._plain_torch.uninstall()
+            self._plain_torch = None
+        self._closing.close()
+
+    @property
+    def segments(self) -> Segments:
+        """The shared memory that this kernel maps."""
+        if self._segments is None:
+            from nbshm.memory.segments import Segments  # noqa: PLC0415  # nothing of memory is needed to load
+
+            self._segments = Segments()
+        return self._segments
+
+    def histories(self) -> list[dict[Any, Any]]:
+        """Return the mappings beside the namespace in which IPython keeps values of cells."""
+        holders = (self.shell.displayhook, self.shell.last_execution_result)
+        return [self.shell.user_ns["_oh"], *(vars(holder) for holder in holders if holder is not None)]
+
+    def get_ready(self, options: Options) -> None:
+        """Import torch, which a run's errors and memory are made with, if the notebook has not.
+
+        Raises OptionError where the start method would not do.
+        """
+        with contextlib.suppress(ImportError):  # without torch, arrays and everything else still work
+            import torch.multiprocessing  # noqa: F401, PLC0415  # not when the extension loads
+        self._follow_torch()
+        torch = sys.modules.get("torch")
+        if options.start_method == "fork" and torch is not None and torch.cuda.is_initialized():
+            raise OptionError(
+                "start method 'fork' is refused: CUDA is initialised in this kernel. "
+                "Use start_method=forkserver or spawn."
+            )
+
+    def _follow_torch(self) -> None:
+        """Care for storages that plain torch code sends, as soon as the notebook has torch."""
+        if self._plain_torch is None and "torch" in sys.modules:
+            from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
+
+            self._plain_torch = PlainTorch(self.segments)
+            self._plain_torch.install()
+
+
+class CellNumbers(Mapping[str, int]):
+    """The execution counts of cells, by the file names that their code was compiled under."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+
+    def __getitem__(self, filename: str) -> int:
+        label, name = self._shell.compile.format_code_name(filename) or ("", "")
+        if label != "Cell":
+            raise KeyError(filename)
+        return int(name.removeprefix("In[").removesuffix("]"))
+
+    def __iter__(self) -> Iterator[str]:
+        import linecache  # noqa: PLC0415  # the names are asked for one by one elsewhere
+
+        return (name for name in list(linecache.cache) if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,109 @@
+"""What surrounds the notebook's code: directory, paths, environment, filters, levels, libraries, seeds.
+
+The kernel captures it when a cell starts; each worker takes it over (`nbshm.worker.surroundings`), so that
+the same code does the same there. Nothing is imported to capture it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from nbshm.libraries import read_libraries
+from nbshm.seeds import Seeds, draw_seeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarningFilter:
+    """One of Python's warning filters; the category by name, so that it can be told before it is imported."""
+
+    action: str
+    message: str
+    category: tuple[str, str]
+    module: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The notebook's surroundings as they were when the cell started, the same for all ranks.
+
+    `threads` is for torch and the BLAS in each worker, None to leave them as they are. `port` is free for the
+    rendezvous of `torch.distributed`.
+    """
+
+    directory: str | None
+    path: tuple[str, ...]
+    environment: dict[str, str]
+    recursion_limit: int
+    warning_filters: tuple[WarningFilter, ...]
+    log_level: int
+    libraries: dict[str, bytes]
+    seeds: Seeds
+    threads: int | None
+    port: int
+
+
+def capture_surroundings(*, threads: int | None, share: int, seed: int | None, port: int) -> Surroundings:
+    """Capture the notebook's surroundings; draws once from each random generator, unless a seed is given.
+
+    `threads` is what the person asked for, `share` what each worker may have where nobody asked.
+    """
+    return Surroundings(
+        directory=_directory(),
+        path=tuple(sys.path),
+        environment=dict(os.environ),
+        recursion_limit=sys.getrecursionlimit(),
+        warning_filters=tuple(_warning_filters()),
+        log_level=logging.getLogger().level,
+        libraries=read_libraries(),
+        seeds=draw_seeds(seed),
+        threads=threads_per_worker(threads, share, os.environ),
+        port=port,
+    )
+
+
+def threads_per_worker(asked: int | None, share: int, environment: Mapping[str, str]) -> int | None:
+    """Choose: what was asked for, else the person's own OMP_NUM_THREADS, else the share.
+
+    None for an OMP_NUM_THREADS that is no number (`4,2` is valid): the libraries read that themselves.
+    """
+    if asked is not None:
+        return asked
+    own = environment.get("OMP_NUM_THREADS")
+    if own is None:
+        return share
+    return int(own) if own.isdecimal() and int(own) > 0 else None
+
+
+def _directory() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109  # a string is what travels
+    except FileNotFoundError:  # it was removed; a worker then stays where it started
+        return None
+
+
+def _warning_filters() -> Iterator[WarningFilter]:
+    """Read Python's filters, but not for categories that a worker can't look up."""
+    for action, message, category, module, line in warnings.filters:
+        assert isinstance(category, type)  # noqa: S101  # the stubs allow more than `filterwarnings` does
+        if category.__module__ != "__main__" and "<locals>" not in category.__qualname__:
+            yield WarningFilter(
+                action=action,
+                message=_expression(message),
+                category=(category.__module__, category.__qualname__),
+                module=_expression(module),
+                line=line,
+            )
+
+
+def _expression(pattern: re.Pattern[str] | str | None) -> str:
+    """Write what a filter holds as a regular expression: it may be a plain text (in Python's own), or None."""
+    if isinstance(pattern, re.Pattern):
+        return pattern.pattern
+    return "" if pattern is None else rf"{re.escape(pattern)}\Z"

@@ -1,0 +1,29 @@
+"""Outputs of the cell, published to whoever shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from IPython import display as ipython_display
+
+_display: Any = ipython_display.display  # untyped in IPython
+_update_display: Any = ipython_display.update_display
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """One output of a cell: the same in several MIME types, and its metadata."""
+
+    data: dict[str, Any]
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def publish(bundle: Bundle, *, display_id: str | None = None) -> None:
+    """Add an output to the cell; with an id it can be replaced."""
+    _display(bundle.data, metadata=bundle.metadata, raw=True, display_id=display_id)
+
+
+def replace_output(bundle: Bundle, *, display_id: str) -> None:
+    """Put an output in the place of the one that was published with that id."""
+    _update_display(bundle.data, metadata=bundle.metadata, raw=True, display_id=display_id)

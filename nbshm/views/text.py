@@ -1,0 +1,95 @@
+"""A run as lines of text, while it runs: for a terminal, a captured cell, a redirected stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+
+from nbshm.events import Display, Ended, Event, Note, Output, Progress, Stream
+from nbshm.reports import RankFailure, Stopped
+from nbshm.views.lines import FoldedLine, Folder, Line, LineAssembler
+from nbshm.views.outputs import Bundle, publish
+from nbshm.words import progress_in_words, ranks_in_words
+
+_PROGRESS_SECONDS = 1.0  # between two lines about one loop of one rank
+
+
+class TextView:
+    """Writes each line to this process's own stdout or stderr, with the ranks that said it."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._nprocs = 1
+        self._assembler = LineAssembler()
+        self._folder = Folder(1)
+        self._progress_told: dict[tuple[int, str], float] = {}
+
+    def begin(self, nprocs: int) -> None:
+        """Get ready for a run of that many ranks."""
+        self._nprocs = nprocs
+        self._folder = Folder(nprocs)
+
+    def show(self, event: Event) -> None:
+        """Write what can be written now; equal lines of several ranks wait 50 ms for each other."""
+        match event:
+            case Output():
+                self._take(self._assembler.feed(event))
+            case Ended(rank=rank):
+                self._take(self._assembler.flush(rank))
+            case Note():
+                self._note(event)
+            case Progress():
+                self._progress(event)
+            case Display(update=False):
+                self._display(event)
+            case _:
+                pass
+        self._write(self._folder.due(self._clock()))
+
+    def finish(self, *, failures: Sequence[RankFailure] = (), stopped: Sequence[Stopped] = ()) -> None:
+        """Write the rest; what failed is told by the exception that follows."""
+        del failures, stopped
+        self._take(self._assembler.flush_all())
+        self._write(self._folder.rest())
+
+    def _take(self, lines: Iterable[Line]) -> None:
+        now = self._clock()
+        for line in lines:
+            self._folder.add(line, now)
+
+    def _note(self, note: Note) -> None:
+        if note.rank is None:
+            self._write(self._folder.rest())
+            _put("stderr", f"nbshm: {note.text}\n")
+        else:
+            self._take([Line(rank=note.rank, stream="stderr", text=f"nbshm: {note.text}")])
+
+    def _progress(self, progress: Progress) -> None:
+        key, now = (progress.rank, progress.label), self._clock()
+        complete = progress.done == progress.total
+        if complete or now - self._progress_told.get(key, -_PROGRESS_SECONDS) >= _PROGRESS_SECONDS:
+            self._progress_told[key] = now
+            text = progress_in_words(progress.label, progress.done, progress.total)
+            self._take([Line(rank=progress.rank, stream="stderr", text=text)])
+
+    def _display(self, event: Display) -> None:
+        self._take(self._assembler.flush(event.rank, "stdout"))
+        self._write(self._folder.rest())
+        if self._nprocs > 1:
+            _put("stdout", f"[{ranks_in_words([event.rank])}]\n")
+        publish(Bundle(data=event.data, metadata=event.metadata))
+
+    def _write(self, lines: Iterable[FoldedLine]) -> None:
+        for stream, group in groupby(lines, key=lambda line: line.stream):
+            _put(stream, "".join(f"{self._prefix(line)}{line.text}\n" for line in group))
+
+    def _prefix(self, line: FoldedLine) -> str:
+        return f"[{ranks_in_words(line.ranks)}] " if self._nprocs > 1 else ""
+
+
+def _put(stream: Stream, text: str) -> None:
+    file = sys.stdout if stream == "stdout" else sys.stderr
+    file.write(text)
+    file.flush()

@@ -1,0 +1,22 @@
+"""What every view of a run is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from nbshm.events import Event
+from nbshm.reports import RankFailure, Stopped
+
+
+class View(Protocol):
+    """Shows a run while it goes on and when it has ended."""
+
+    def begin(self, nprocs: int) -> None:
+        """Get ready for a run of that many ranks."""
+
+    def show(self, event: Event) -> None:
+        """Take the next event of the run."""
+
+    def finish(self, *, failures: Sequence[RankFailure] = (), stopped: Sequence[Stopped] = ()) -> None:
+        """Show what is still held back, and what stays; a second call does nothing."""

@@ -1,0 +1,72 @@
+"""Ranks, times and sizes as a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_SHORTEST_RUN = 3  # "0, 1, 3" reads better than "0-1, 3"
+_BINARY_STEP = 1024
+_MINUTE = 60
+_HOUR = 3600
+_TENTHS_BELOW = 10
+
+
+def numbers_in_words(numbers: Iterable[int]) -> str:
+    """Write numbers compactly: `0-3, 7`; two neighbours are joined only where they are all there is."""
+    runs = _runs(sorted(set(numbers)))
+    if len(runs) == 1 and len(runs[0]) > 1:
+        return f"{runs[0][0]}-{runs[0][-1]}"
+    return ", ".join(
+        f"{run[0]}-{run[-1]}" if len(run) >= _SHORTEST_RUN else ", ".join(map(str, run)) for run in runs
+    )
+
+
+def ranks_in_words(ranks: Iterable[int]) -> str:
+    """Name ranks: `rank 2`, or `ranks 0-3, 7`."""
+    distinct = set(ranks)
+    return f"{'rank' if len(distinct) == 1 else 'ranks'} {numbers_in_words(distinct)}"
+
+
+def verb_for(ranks: Sequence[int], singular: str, plural: str) -> str:
+    """Choose the verb's form for that many ranks."""
+    return singular if len(ranks) == 1 else plural
+
+
+def seconds_in_words(seconds: float) -> str:
+    """Write a duration: `0.4 s`, `41 s`, `2 min 5 s`, `3 h 10 min`."""
+    whole = round(seconds)
+    if seconds < _TENTHS_BELOW:
+        return f"{seconds:.1f} s"
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def bytes_in_words(nbytes: int) -> str:
+    """Write a size in binary units: `512 bytes`, `1.5 GiB`."""
+    if nbytes < _BINARY_STEP:
+        return f"{nbytes} bytes"
+    size = float(nbytes)
+    units = iter(("KiB", "MiB", "GiB", "TiB"))
+    unit = ""
+    while size >= _BINARY_STEP and (larger := next(units, None)):
+        size, unit = size / _BINARY_STEP, larger
+    return f"{size:.1f} {unit}"
+
+
+def progress_in_words(label: str, done: int, total: int | None) -> str:
+    """Say how far a loop has come: `fits 30/100`."""
+    of = "" if total is None else f"/{total}"
+    return f"{label} {done}{of}".lstrip()
+
+
+def _runs(ordered: Sequence[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for number in ordered:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs

@@ -1,0 +1,98 @@
+"""A body run in the worker's shell, and the ways in which one ends."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from nbshm.jobs import Body
+from nbshm.tracebacks import Dumps, ExceptionReport, Loads, safe_message
+from nbshm.worker.cell_warnings import cells_by_number
+from nbshm.worker.refusals import nobody_at_the_keyboard
+from nbshm.worker.shell import WorkerShell, warm_up
+from nbshm.worker.streams import Voice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyValue:
+    """The body ran to its end, or left by `sys.exit()`; the value of its last expression."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyRaised:
+    """The body raised."""
+
+    report: ExceptionReport
+    exception: BaseException
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyExited:
+    """The body called `sys.exit` with something other than success, at `line` (`In [7] line 5`)."""
+
+    code: int
+    text: str | None
+    line: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyInterrupted:
+    """The body was ended by the interrupt that nbshm sent, whatever it raised on its way out."""
+
+
+BodyEnd: TypeAlias = BodyValue | BodyRaised | BodyExited | BodyInterrupted
+
+
+def run_body(
+    body: Body,
+    module: ModuleType,
+    *,
+    voice: Voice,
+    interrupted: Callable[[], bool],
+    dumps: Dumps = pickle.dumps,
+    loads: Loads = pickle.loads,
+) -> BodyEnd:
+    """Run a body in a module and return how it ended.
+
+    `interrupted` tells whether nbshm's interrupt has arrived; `dumps` and `loads` are for the exception.
+    """
+    shell = warm_up()
+    shell.adopt(module)
+    try:
+        with (
+            shell.at_work(voice, interrupted),
+            nobody_at_the_keyboard(),
+            cells_by_number(shell.compile.cells),
+        ):
+            return _end_of(body, shell, dumps, loads)
+    except (
+        KeyboardInterrupt
+    ):  # it came when the body had ended already, or while its failure was being reported
+        return BodyInterrupted()
+
+
+def _end_of(body: Body, shell: WorkerShell, dumps: Dumps, loads: Loads) -> BodyEnd:
+    try:
+        return BodyValue(value=shell.execute(shell.prepare(body)))
+    except BaseException as error:  # noqa: BLE001  # every way in which code can end is told
+        if shell.interrupted():
+            return BodyInterrupted()
+        if isinstance(error, SystemExit):
+            return _exit(error, shell)
+        return BodyRaised(report=shell.report(error, dumps=dumps, loads=loads), exception=error)
+
+
+def _exit(error: SystemExit, shell: WorkerShell) -> BodyEnd:
+    """Take `sys.exit` as Python does: None and 0 are success, a number is the code, all else a text."""
+    match error.code:
+        case None | 0:
+            return BodyValue(value=None)
+        case int(code):
+            return BodyExited(code=code, text=None, line=shell.report(error).where)
+        case _:
+            return BodyExited(code=1, text=safe_message(error), line=shell.report(error).where)

@@ -1,0 +1,90 @@
+"""The items of a shared loop as one rank has them, from which it takes those that are given to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import islice
+from typing import Any, TypeAlias
+
+from nbshm.worker.shared_loops import Range
+
+
+class Sliced:
+    """Items of which any range can be had at once: a list, a tuple, a `range`."""
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._items = items
+        self.length: int | None = len(items)
+
+    def take(self, wanted: Range, _others: Iterable[Range]) -> Sequence[Any]:
+        """Return the items of a range."""
+        return self._items[wanted.start : wanted.stop]
+
+    def has_ended(self) -> bool:
+        """Tell whether there are no items after those that have been asked for."""
+        return True
+
+
+class Streamed:
+    """Items that come one after the other, and never again.
+
+    Those that another rank holds are kept, because they come back if that rank breaks out of its loop.
+    """
+
+    def __init__(self, items: Iterable[Any], length: int | None) -> None:
+        self._rest = iter(items)
+        self.length = length
+        self.position = 0
+        self._kept: list[tuple[Range, list[Any]]] = []
+
+    def take(self, wanted: Range, others: Iterable[Range]) -> Sequence[Any]:
+        """Return the items of a range, fewer if there are no more; keep those before it that others hold."""
+        others = list(others)
+        self._kept = [kept for kept in self._kept if any(_overlap(kept[0], other) for other in others)] + [
+            kept for kept in self._kept if _overlap(kept[0], wanted)
+        ]
+        if wanted.start < self.position:
+            return [item for kept, items in self._kept for item in _part(kept, items, wanted)]
+        self.skip_to(wanted.start, others)
+        return self._next(len(wanted))
+
+    def skip_to(self, position: int, others: Iterable[Range] = ()) -> None:
+        """Go on to a position, or to the end if that comes first."""
+        for other in others:
+            kept = Range(max(other.start, self.position), min(other.stop, position))
+            if kept:
+                self._drop(kept.start - self.position)
+                self._kept.append((kept, self._next(len(kept))))
+        self._drop(position - self.position)
+
+    def has_ended(self) -> bool:
+        """Tell whether there are no items after those that have been asked for."""
+        return not self._next(1)
+
+    def _next(self, number: int) -> list[Any]:
+        items = list(islice(self._rest, number))
+        self.position += len(items)
+        return items
+
+    def _drop(self, number: int) -> None:
+        # In pieces, so that what is dropped doesn't pile up in a list as long as the loop.
+        while number > 0 and (dropped := len(self._next(min(number, 1024)))):
+            number -= dropped
+
+
+Source: TypeAlias = Sliced | Streamed
+
+
+def source_of(iterable: Iterable[Any]) -> Source:
+    """Choose how to take items from an iterable."""
+    if type(iterable) in (list, tuple, range):  # a subclass may slice as it likes
+        return Sliced(iterable)  # type: ignore[arg-type]  # mypy does not narrow by `type(...) in`
+    return Streamed(iterable, len(iterable) if isinstance(iterable, Sized) else None)
+
+
+def _overlap(one: Range, other: Range) -> bool:
+    return one.start < other.stop and other.start < one.stop
+
+
+def _part(kept: Range, items: list[Any], wanted: Range) -> Iterator[Any]:
+    return islice(items, max(0, wanted.start - kept.start), max(0, wanted.stop - kept.start))

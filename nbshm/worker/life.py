@@ -1,0 +1,164 @@
+"""A worker's life: set up, wait for a job, work, end.
+
+A worker is told who it is by the first message on its socket and what to do by the second; between the two it
+may stand ready for as long as the kernel likes. What goes wrong before the work begins is told as an event
+too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import pkgutil
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from typing import TypeAlias
+
+from nbshm.events import Event, Failed, Interrupted
+from nbshm.processes.messages import Release, Setup
+from nbshm.processes.readiness import wait_readable
+from nbshm.processes.transport import Channel, Frame
+from nbshm.tracebacks import report_exception
+from nbshm.worker import lifeline, standard_streams
+from nbshm.worker.departure import leave_kernel
+from nbshm.worker.kernel_interrupts import KernelInterrupts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """A worker's place in its run: who it is, and how it talks to the kernel."""
+
+    rank: int
+    nprocs: int
+    channel: Channel
+    interrupts: KernelInterrupts
+
+    def say(self, event: Event, fds: Sequence[int] = ()) -> None:
+        """Send an event, and descriptors beside it, whole: an interrupt waits until it has gone."""
+        payload = pickle.dumps(event, protocol=5)
+        with self.interrupts.held():
+            self.channel.send(payload, fds)
+
+    def wait_for_release(self) -> Release:
+        """Wait for the kernel's answer to `Waiting`; an interrupt ends the wait."""
+        release: Release = pickle.loads(self._wait_for_frame().payload)
+        return release
+
+    def wait_for_job(self) -> Frame | None:
+        """Wait for the job; None where the kernel has gone or wants nothing any more."""
+        with contextlib.suppress(EOFError):
+            return self._wait_for_frame()
+        return None
+
+    def _wait_for_frame(self) -> Frame:
+        while not self.channel.ended:
+            wait_readable(self.channel.fileno())
+            with self.interrupts.held():
+                frame = self.channel.next_frame()
+            if frame is not None:
+                return frame
+        raise EOFError("the kernel has gone")
+
+
+Work: TypeAlias = Callable[[bytearray, list[int], Seat], int]
+"""What a worker does with a job, its descriptors (which it owns) and its seat; returns the exit code."""
+
+
+class WorkerProcess(BaseProcess):
+    """The process object that multiprocessing carries into a worker and starts there."""
+
+    _start_method = None  # in the worker, the default start method stays what it is in the notebook
+
+    def __init__(self, connection: socket.socket, work: str, *, name: str) -> None:
+        super().__init__(name=name)
+        self._connection = connection
+        self._work = work
+
+    def run(self) -> None:
+        """Live the worker's life."""
+        main(self._connection, self._work)
+
+
+class ForkedWorkerProcess(WorkerProcess):
+    """A worker that begins as a copy of the kernel."""
+
+    def run(self) -> None:
+        """Leave the kernel, then live."""
+        leave_kernel()
+        super().run()
+
+
+def main(connection: socket.socket, work: str) -> None:
+    """Live, and raise SystemExit with the exit code.
+
+    `work` names the `Work` to do as `package.module:function`.
+    """
+    _lead_a_group()
+    seat = _take_seat(Channel(connection))
+    if seat is None:
+        sys.exit(0)
+    try:
+        code = _work(seat, work)
+    except KeyboardInterrupt:
+        code = _interrupted(seat)
+    standard_streams.flush()
+    # The code that an interrupt is for has ended; what is left to wait for may be ended on the spot.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
+
+
+def _lead_a_group() -> None:
+    """Leave the forkserver's or the kernel's process group, and the kernel's ways with signals.
+
+    Nothing can interrupt this: SIGINT is blocked in the thread that starts workers, and so in them.
+    """
+    os.setpgid(0, 0)
+    signal.set_wakeup_fd(-1)  # a forked kernel's event loop
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _take_seat(channel: Channel) -> Seat | None:
+    frame = channel.receive()
+    if frame is None:
+        return None
+    setup: Setup = pickle.loads(frame.payload)
+    stdout, stderr, line = frame.fds
+    lifeline.arm(line)
+    standard_streams.redirect(stdout, stderr)
+    return Seat(rank=setup.rank, nprocs=setup.nprocs, channel=channel, interrupts=KernelInterrupts())
+
+
+def _work(seat: Seat, work: str) -> int:
+    """Wait for the job and do it; what raises is told to the kernel as a failure to be prepared."""
+    try:
+        seat.interrupts.listen()
+        job = seat.wait_for_job()
+        return 0 if job is None else _resolve(work)(job.payload, job.fds, seat)
+    except KeyboardInterrupt as error:
+        return _interrupted(seat) if seat.interrupts.arrived() else _failed(seat, error)
+    except Exception as error:  # noqa: BLE001  # told as an event
+        return _failed(seat, error)
+
+
+def _resolve(work: str) -> Work:
+    function: Work = pkgutil.resolve_name(work)
+    return function
+
+
+def _interrupted(seat: Seat) -> int:
+    return _last_words(seat, Interrupted(rank=seat.rank))
+
+
+def _failed(seat: Seat, error: BaseException) -> int:
+    return _last_words(seat, Failed(rank=seat.rank, report=report_exception(error), preparing=True))
+
+
+def _last_words(seat: Seat, event: Event) -> int:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # then nobody is there to be told
+        seat.say(event)
+    return 1

@@ -1,0 +1,97 @@
+"""Building `__main__` in a worker from a program: imports, the notebook's definitions, its values.
+
+One namespace: the module is registered as `__main__` and as `__mp_main__` before anything runs in it, so functions
+that are defined here, functions that travel by value and pickles by reference all meet in the same globals. Each
+definition is compiled under the file name and line numbers that it has in the notebook, and `linecache` is given
+the text of its cell: tracebacks, `inspect` and debuggers show what they would show there.
+"""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+import importlib
+import linecache
+import sys
+from collections.abc import Callable, Mapping
+from types import CodeType, ModuleType
+from typing import Any
+
+from nbshm.definitions import live
+from nbshm.definitions.statements import placed_statement
+from nbshm.jobs import Cell, Define, Import, Load, Program, State, Step, Tail
+
+_STAND_IN = "__nbshm_live_values__"
+
+
+def new_main_module() -> ModuleType:
+    """Make an empty module and let it be this process's `__main__`."""
+    module = ModuleType("__main__", "The notebook's definitions, as a worker knows them.")
+    module.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+    return module
+
+
+def build(module: ModuleType, program: Program, load: Callable[[], Any]) -> dict[str, Any]:
+    """Run a program in the module; `load()` gives the next value of its stream.
+
+    Returns the definitions by name, as they were made here.
+    """
+    remember(program.cells)
+    for step in program.steps:
+        _take(step, vars(module), load)
+    tail: Tail = load()
+    vars(module).update(tail.values)
+    for name, state in tail.state.items():
+        _set_state(vars(module)[name], state)
+    return {step.name: vars(module)[step.name] for step in program.steps if isinstance(step, Define)}
+
+
+def remember(cells: Mapping[str, Cell]) -> None:
+    """Let `linecache` know the texts of cells (a time of None: never looked for on disk)."""
+    for filename, cell in cells.items():
+        linecache.cache[filename] = (len(cell.text), None, cell.text.splitlines(keepends=True), filename)
+
+
+def _take(step: Step, namespace: dict[str, Any], load: Callable[[], Any]) -> None:
+    match step:
+        case Import(module=module, attribute=attribute, name=name):
+            imported = importlib.import_module(module)
+            if name is not None:
+                namespace[name] = imported if attribute is None else getattr(imported, attribute)
+        case Load(name=name):
+            namespace[name] = load()
+        case Define():
+            _define(step, namespace, load)
+
+
+def _define(step: Define, namespace: dict[str, Any], load: Callable[[], Any]) -> None:
+    """Run a `def` or `class` statement, with live values in the place of what is not evaluated again."""
+    values = {key: load() for key in step.live}
+    namespace[_STAND_IN] = values
+    try:
+        exec(compiled(step), namespace)  # noqa: S102  # the notebook's own source
+    finally:
+        del namespace[_STAND_IN]
+
+
+def compiled(step: Define) -> CodeType:
+    """Compile a statement so that its code names the line of the cell that it came from."""
+    statement = placed_statement(step.text, line=step.origin.line, column=step.column)
+    live.replace(statement, {key: _stand_in(key) for key in step.live})
+    tree = ast.Module(body=[statement], type_ignores=[])
+    flags = __future__.annotations.compiler_flag if step.postponed else 0
+    return compile(tree, step.origin.filename, "exec", flags, dont_inherit=True)
+
+
+def _stand_in(key: str) -> ast.expr:
+    return ast.Subscript(value=ast.Name(_STAND_IN, ast.Load()), slice=ast.Constant(key), ctx=ast.Load())
+
+
+def _set_state(definition: Any, state: State) -> None:
+    for name, value in state.changed.items():
+        setattr(definition, name, value)
+    for name, value in state.added.items():
+        if name not in vars(definition):
+            setattr(definition, name, value)

@@ -1,0 +1,41 @@
+"""What the forkserver imports before the first worker is asked for, so that no worker has to.
+
+Importing this module is its work. Only what is installed is preloaded: a module beside the notebook may be
+edited between two cells, and each worker imports it afresh.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import sys
+
+MODULES = (
+    "numpy",
+    "torch",
+    "nbshm.worker.life",
+    "nbshm.worker.work",
+)
+
+
+def leave_group() -> None:
+    """Leave the kernel's process group: what is sent to all of it is not for the server or its workers."""
+    os.setpgid(0, 0)
+
+
+def preload(modules: tuple[str, ...] = MODULES) -> None:
+    """Import the modules and let the workers' shell do its first, slow steps."""
+    sys.path[:] = [entry for entry in sys.path if entry]  # the directory that the notebook happens to be in
+    for module in modules:
+        with contextlib.suppress(ImportError):  # the worker that needs it will say what is missing
+            importlib.import_module(module)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("nbshm.worker.shell").warm_up()
+    gc.collect()
+    gc.freeze()  # a collection in a worker would write to every object's page, and so copy it
+
+
+leave_group()
+preload()

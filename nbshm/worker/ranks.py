@@ -1,0 +1,229 @@
+"""What a cell calls to work together with the other ranks: `claim`, `barrier`, `lock`, `device`, `progress`.
+
+Outside a run there is one rank of one, so that a cell without its first line is the serial program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import operator
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nbshm.events import Event, Progress, Resumed, Waiting
+from nbshm.worker.board import Board
+from nbshm.worker.items import Source, Streamed, source_of
+from nbshm.worker.shared_loops import Range
+
+if TYPE_CHECKING:
+    import torch
+
+T = TypeVar("T")
+
+_BETWEEN_REPORTS = 0.1  # seconds: a view is drawn at most ten times a second
+
+
+class Rank:
+    """One rank of a run, and how it reaches the others.
+
+    `wait_release` waits until all ranks are at the barrier and returns None, or why they never will be.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        nprocs: int,
+        *,
+        say: Callable[[Event], None],
+        wait_release: Callable[[], str | None],
+        board: Board,
+    ) -> None:
+        self.number = number
+        self.nprocs = nprocs
+        self._say = say
+        self._wait_release = wait_release
+        self._board = board
+        self._claims = itertools.count()
+
+    def claim(self, iterable: Iterable[T]) -> Iterator[T]:
+        """See `nbshm.claim`."""
+        if isinstance(iterable, (set, frozenset)):
+            raise TypeError(
+                f"claim: a {type(iterable).__name__} has another order in each process. Use claim(sorted(...))."
+            )
+        return self._claimed(source_of(iterable), next(self._claims))
+
+    def _claimed(self, source: Source, loop: int) -> Iterator[Any]:
+        while turn := self._take(source, loop):
+            wanted, others = turn
+            items = source.take(wanted, others)
+            rest = iter(items)
+            try:
+                yield from rest
+            finally:
+                self._leave(loop, wanted.start + len(items), operator.length_hint(rest))
+            if len(items) < len(wanted):
+                break
+        self._check_the_end(source, loop)
+
+    def _take(self, source: Source, number: int) -> tuple[Range, list[Range]] | None:
+        with self._board.loop(number) as loop:
+            if source.length is not None:
+                self._check_length(source.length, loop.count(self.number, source.length), loop.counted_by)
+            taken = loop.take(self.number)
+            return (taken, loop.wanted_by_others(self.number)) if taken else None
+
+    def _leave(self, number: int, stop: int, length: int) -> None:
+        if length and self._board.is_open:
+            with self._board.loop(number) as loop:
+                loop.leave(self.number, Range(stop - length, stop))
+
+    def _check_the_end(self, source: Source, number: int) -> None:
+        """Find out whether all ranks had the same items, where the items didn't say how many they are."""
+        if not isinstance(source, Streamed) or source.length is not None:
+            return
+        with self._board.loop(number) as loop:
+            length = loop.length
+        if length is not None:
+            source.skip_to(length)
+        here = source.position if source.has_ended() else source.position + 1
+        with self._board.loop(number) as loop:
+            self._check_length(here, loop.count(self.number, here), loop.counted_by)
+
+    def _check_length(self, here: int, there: int, other: int) -> None:
+        if here != there:
+            raise ValueError(
+                f"claim: rank {self.number} has {here} items, rank {other} has {there}. "
+                "The first, second, ... claim of each rank must be given the same items in the same order."
+            )
+
+    def barrier(self) -> None:
+        """See `nbshm.barrier`."""
+        self._say(Waiting(rank=self.number, at="barrier"))
+        broken = self._wait_release()
+        if broken is not None:
+            raise threading.BrokenBarrierError(f"barrier: {broken}")
+        self._say(Resumed(rank=self.number))
+
+    def lock(self) -> AbstractContextManager[None]:
+        """See `nbshm.lock`."""
+        return self._board.lock()
+
+    def progress(self, iterable: Iterable[T], total: int | None, label: str) -> Iterator[T]:
+        """See `nbshm.progress`."""
+        done, due = 0, time.monotonic() + _BETWEEN_REPORTS
+        self._say(Progress(rank=self.number, label=label, done=0, total=total))
+        try:
+            for item in iterable:
+                yield item
+                done += 1
+                if time.monotonic() >= due:
+                    self._say(Progress(rank=self.number, label=label, done=done, total=total))
+                    due = time.monotonic() + _BETWEEN_REPORTS
+        finally:
+            self._say(Progress(rank=self.number, label=label, done=done, total=total))
+
+
+class OnlyRank:
+    """The one rank that there is outside a run: nobody to wait for, nobody to share with."""
+
+    number = 0
+    nprocs = 1
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def claim(self, iterable: Iterable[T]) -> Iterator[T]:
+        """Claim everything."""
+        return iter(iterable)
+
+    def barrier(self) -> None:
+        """Wait for nobody."""
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Exclude other threads."""
+        with self._lock:
+            yield
+
+    def progress(self, iterable: Iterable[T], _total: int | None, _label: str) -> Iterator[T]:
+        """Pass everything on."""
+        return iter(iterable)
+
+
+class _Here:
+    """Which rank this process is, which is as much a fact of the process as its pid."""
+
+    def __init__(self) -> None:
+        self.rank: Rank | OnlyRank = OnlyRank()
+
+
+_here = _Here()
+
+
+@contextlib.contextmanager
+def being(rank: Rank) -> Iterator[None]:
+    """Be a rank: what the code in this process calls is done by it, while this is entered."""
+    before, _here.rank = _here.rank, rank
+    try:
+        yield
+    finally:
+        _here.rank = before
+
+
+def claim(iterable: Iterable[T]) -> Iterator[T]:
+    """Share a loop among the ranks: each item goes to exactly one of them, as soon as one is free.
+
+    The first `claim` of each rank is one shared loop, the second another, and so on. Any iterable will do
+    (`range`, a list, `np.ndindex`, a generator, which each rank runs through) if it has the same items in the
+    same order in each rank; items are matched by position. A set is refused: its order differs between
+    processes. After `break` the rest goes to the ranks that are still in the loop. There is no barrier at the
+    end: call `barrier()` before reading what others wrote. Which rank gets which item does not repeat: seed by
+    item, not by rank, where that matters.
+
+        for i, j in nbshm.claim(np.ndindex(out.shape)):
+            out[i, j] = smooth(grid[i, j])
+
+    Raises ValueError in a rank that has another number of items than the rank that counted them first.
+    """
+    return _here.rank.claim(iterable)
+
+
+def barrier() -> None:
+    """Wait until all ranks have called this as often.
+
+    Raises `threading.BrokenBarrierError` if a rank has ended and can't arrive any more.
+    """
+    _here.rank.barrier()
+
+
+def lock() -> AbstractContextManager[None]:
+    """Return the run's lock, for `with`: one thread of one rank at a time is in it.
+
+    A rank may enter it again while it is in it. If a rank dies in it, it is free again.
+
+        with nbshm.lock():
+            total += part
+    """
+    return _here.rank.lock()
+
+
+def device() -> torch.device:
+    """Return the device for this rank: `cuda:0` for rank 0 and so on, round and round; `cpu` without CUDA."""
+    from nbshm.worker.devices import device_of  # noqa: PLC0415  # torch is slow to import
+
+    return device_of(_here.rank.number)
+
+
+def progress(iterable: Iterable[T], total: int | None = None, label: str = "") -> Iterator[T]:
+    """Pass an iterable's items on, and show how far this rank has come.
+
+    `total` is the number of items; it need not be given where `len(iterable)` tells it.
+    """
+    if total is None and isinstance(iterable, Sized):
+        total = len(iterable)
+    return _here.rank.progress(iterable, total, label)

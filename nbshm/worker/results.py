@@ -1,0 +1,58 @@
+"""What a rank gives back, pickled: with the notebook's own memory and definitions by reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Names
+from types import FunctionType
+from typing import Any
+
+from nbshm.definitions.by_value import reduce_function
+from nbshm.jobs import Parcel
+from nbshm.memory import parcels
+from nbshm.memory.buffers import Buffers
+from nbshm.memory.captures import PlainPickler, ValuePickler
+from nbshm.memory.mapping import Mapping
+from nbshm.memory.reducers import reducers
+from nbshm.memory.segments import Segment
+
+
+class ResultPickling:
+    """Pickles values of a worker for the kernel.
+
+    `definitions` are the notebook's, as this worker has them: an instance of one of these classes comes back as an
+    instance of the notebook's class. What the body defined itself goes by value, as the notebook has no such name.
+    """
+
+    def __init__(self, *, definitions: Names[str, Any], mapping: Mapping) -> None:
+        self._definitions = definitions
+        self._mapping = mapping
+
+    def pack(self, value: Any) -> tuple[Parcel, tuple[Segment, ...]]:
+        """Return the value as a parcel, and the segments whose descriptors travel with it."""
+        return parcels.pack(value, mapping=self._mapping, pickle=self._pickle)
+
+    def dumps(self, value: Any) -> bytes:
+        """Pickle a value whole, with whatever memory it has."""
+        pickler = PlainPickler(reference=self._reference)
+        pickler.dump(value)
+        return pickler.stream
+
+    def _pickle(self, value: Any, buffers: Buffers) -> bytes:
+        pickler = ValuePickler(reference=self._reference, reducers=reducers(buffers, lambda _: True))
+        pickler.dump(value)
+        return pickler.stream
+
+    def _reference(self, value: Any) -> Any:
+        if getattr(value, "__module__", None) != "__main__":
+            return NotImplemented
+        path = getattr(value, "__qualname__", None)
+        if isinstance(path, str) and self._is_known(value, path):
+            return path
+        return reduce_function(value) if isinstance(value, FunctionType) else NotImplemented
+
+    def _is_known(self, value: Any, path: str) -> bool:
+        root, *rest = path.split(".")
+        found = self._definitions.get(root)
+        for name in rest:
+            found = getattr(found, name, None)
+        return found is value

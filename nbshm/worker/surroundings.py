@@ -1,0 +1,107 @@
+"""Taking the notebook's surroundings over in a worker, before anything of the notebook is there."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import random
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any
+
+import threadpoolctl
+
+from nbshm.libraries import worker_backend, write_library
+from nbshm.seeds import NUMPY_LIMIT, Seeds
+from nbshm.surroundings import Surroundings, WarningFilter
+from nbshm.worker.imports import Action, ImportWatch
+
+
+def apply_surroundings(surroundings: Surroundings, *, rank: int, nprocs: int) -> ImportWatch:
+    """Make this process's surroundings the notebook's; close what is returned when the run has ended."""
+    watch = ImportWatch()
+    _enter(surroundings)
+    _set_environment(_environment(surroundings, rank=rank, nprocs=nprocs))
+    _set_filters(surroundings.warning_filters, watch)
+    _limit_threads(surroundings.threads, watch)
+    for name, state in surroundings.libraries.items():
+        watch.when_imported(name, _writer(name, state))
+    _seed(surroundings.seeds, rank, watch)
+    return watch
+
+
+def _enter(surroundings: Surroundings) -> None:
+    if surroundings.directory is not None:
+        os.chdir(surroundings.directory)
+    sys.path[:] = surroundings.path
+    importlib.invalidate_caches()  # files have come since the forkserver looked into these directories
+    sys.setrecursionlimit(surroundings.recursion_limit)
+    logging.getLogger().setLevel(surroundings.log_level)
+
+
+def _environment(surroundings: Surroundings, *, rank: int, nprocs: int) -> dict[str, str]:
+    """Return the notebook's environment with what a rank needs; the person's own values win."""
+    environment = {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(nprocs),
+        "LOCAL_WORLD_SIZE": str(nprocs),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(surroundings.port),
+        **surroundings.environment,
+    }
+    environment["MPLBACKEND"] = worker_backend(environment.get("MPLBACKEND"))
+    if surroundings.threads is not None:
+        environment["OMP_NUM_THREADS"] = str(surroundings.threads)
+    return environment
+
+
+def _set_environment(environment: Mapping[str, str]) -> None:
+    before = dict(os.environ)
+    for name in before.keys() - environment.keys():
+        del os.environ[name]
+    for name, value in environment.items():
+        if before.get(name) != value:
+            os.environ[name] = value
+    if before.get("TZ") != environment.get("TZ"):
+        time.tzset()
+
+
+def _set_filters(filters: tuple[WarningFilter, ...], watch: ImportWatch) -> None:
+    warnings.resetwarnings()
+    for item in filters:
+        module, name = item.category
+        if module in sys.modules:
+            _add_filter(item, attrgetter(name)(sys.modules[module]), last=True)
+        else:
+            watch.when_imported(module, _adder(item))
+
+
+def _add_filter(item: WarningFilter, category: type[Warning], *, last: bool) -> None:
+    action: Any = item.action  # one that was in force in the kernel
+    warnings.filterwarnings(action, item.message, category, item.module, item.line, append=last)
+
+
+def _adder(item: WarningFilter) -> Action:
+    return lambda module: _add_filter(item, attrgetter(item.category[1])(module), last=False)
+
+
+def _limit_threads(threads: int | None, watch: ImportWatch) -> None:
+    """Limit the thread pools that are loaded; those that come later read OMP_NUM_THREADS."""
+    if threads is not None:
+        threadpoolctl.threadpool_limits(threads)
+        watch.when_imported("torch", lambda torch: torch.set_num_threads(threads))
+
+
+def _writer(name: str, state: bytes) -> Action:
+    return lambda module: write_library(name, module, state)
+
+
+def _seed(seeds: Seeds, rank: int, watch: ImportWatch) -> None:
+    random.seed(seeds.random + rank)
+    watch.when_imported("numpy.random", lambda numpy: numpy.seed((seeds.numpy + rank) % NUMPY_LIMIT))
+    watch.when_imported("torch", lambda torch: torch.manual_seed(seeds.torch + rank))

@@ -1,0 +1,105 @@
+"""A worker's work: build `__main__`, run the body in it, and give back what came of it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import ModuleType
+from typing import Any
+
+import nbshm
+from nbshm.events import Exited, Failed, Interrupted, Result, Started
+from nbshm.jobs import Job, Outcome
+from nbshm.main_hook import MainHook
+from nbshm.memory.mapping import Mapping
+from nbshm.packing import Notebook
+from nbshm.processes.descriptors import received_descriptors
+from nbshm.tracebacks import report_exception
+from nbshm.worker.board import Board
+from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
+from nbshm.worker.life import Seat
+from nbshm.worker.main_module import build, new_main_module
+from nbshm.worker.ranks import Rank, being
+from nbshm.worker.results import ResultPickling
+from nbshm.worker.shell import warm_up
+from nbshm.worker.streams import Voice
+from nbshm.worker.surroundings import apply_surroundings
+
+
+def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
+    """Do a job and return the exit code; the descriptors are owned from now on."""
+    job: Job = pickle.loads(payload)
+    values, board, *others = fds
+    segments, carried = others[: len(job.segments)], others[len(job.segments) :]
+    with ExitStack() as stack:
+        mapping = stack.enter_context(Mapping(segments, job.segments))
+        stack.enter_context(being(_rank(seat, Board(board, seat.nprocs))))
+        watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
+        stack.callback(watch.close)
+        module = new_main_module()
+        with received_descriptors(carried), mapping.loading(job.places):
+            definitions = build(module, job.program, _stream(values))
+        _complete(module, job, seat)
+        seat.say(Started(rank=seat.rank))
+        return _run(job, module, seat, ResultPickling(definitions=definitions, mapping=mapping))
+
+
+def _rank(seat: Seat, board: Board) -> Rank:
+    return Rank(
+        seat.rank,
+        seat.nprocs,
+        say=seat.say,
+        wait_release=lambda: seat.wait_for_release().broken,
+        board=board,
+    )
+
+
+def _stream(fd: int) -> Callable[[], Any]:
+    """Return what gives the next value of the stream; all ranks read the same file, each at its own place."""
+    size = os.fstat(fd).st_size
+    file = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+    os.close(fd)
+    return pickle.Unpickler(file).load
+
+
+def _complete(module: ModuleType, job: Job, seat: Seat) -> None:
+    """Add what every body finds beside the notebook's names, and let children of this process know them all."""
+    vars(module).update(rank=seat.rank, nprocs=seat.nprocs, nbshm=nbshm)
+    warm_up().compile.flags |= job.flags
+    cells = {name: cell.number for name, cell in job.program.cells.items() if cell.number is not None}
+    MainHook(Notebook(namespace=vars(module), cells=cells)).install()
+
+
+def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:
+    voice = Voice(rank=seat.rank, say=seat.say, token=job.token)
+    end = run_body(job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps)
+    match end:
+        case BodyValue(value=value):
+            bound = {name: vars(module)[name] for name in job.out if name in vars(module)}
+            return _give_back(Outcome(value=value, out=bound), seat, results)
+        case BodyRaised(report=report):
+            seat.say(Failed(rank=seat.rank, report=report))
+        case BodyExited(code=code, text=text, line=line):
+            seat.say(Exited(rank=seat.rank, code=code, text=text, line=line))
+            return code
+        case BodyInterrupted():
+            seat.say(Interrupted(rank=seat.rank))
+    return 1
+
+
+def _give_back(outcome: Outcome, seat: Seat, results: ResultPickling) -> int:
+    """Send the rank's values; a value that can't be pickled is this rank's failure, told in words."""
+    try:
+        parcel, segments = results.pack(outcome)
+    except Exception as error:  # noqa: BLE001  # whatever a value's own pickling raises
+        problem = TypeError(
+            f"the value of the last expression, or of an out= variable, can't come back to the notebook: "
+            f"{type(error).__name__}: {error}. End the cell in ';' or with a value that can be pickled."
+        )
+        seat.say(Failed(rank=seat.rank, report=report_exception(problem)))
+        return 1
+    seat.say(Result(rank=seat.rank, parcel=parcel), [segment.fd for segment in segments])
+    return 0

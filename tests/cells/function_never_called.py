@@ -1,0 +1,5 @@
+# reads: data
+# binds: settings show
+def show():
+    return settings, data
+settings = 1

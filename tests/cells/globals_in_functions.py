@@ -1,0 +1,8 @@
+# reads: counter print total
+# binds: bump counter total
+def bump():
+    global counter, total
+    counter += 1
+    total = counter
+    print(total)
+bump()

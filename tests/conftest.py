@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kernels import Kernel, kernel  # noqa: E402  # found by the path above
+
+
+@pytest.fixture
+def notebook(tmp_path: Path) -> Iterator[Kernel]:
+    """A fresh kernel with the extension loaded."""
+    with kernel(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared_notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """One kernel for all tests of a module that leave nothing to each other."""
+    with kernel(tmp_path_factory.mktemp("notebook")) as running:
+        yield running

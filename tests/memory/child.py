@@ -1,0 +1,54 @@
+"""A process that stands for a worker: reads jobs from its socket, runs their code, sends back what it made."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import socket
+import sys
+
+import numpy as np
+import torch
+from conftest import pickled
+
+from nbshm.memory.mapping import Mapping
+from nbshm.memory.parcels import pack
+
+
+def main(fd: int) -> None:
+    kernel = socket.socket(fileno=fd)
+    while True:
+        length, fds, _, _ = socket.recv_fds(kernel, 8, 250)
+        if not length:
+            return
+        payload, places, sizes, code = pickle.loads(_read(kernel, int.from_bytes(length, "little")))
+        with Mapping(fds, sizes) as mapping:
+            result = _run(mapping, payload, places, code)
+            parcel, made = pack(result, mapping=mapping, pickle=pickled)
+            message = pickle.dumps(parcel)
+            socket.send_fds(kernel, [len(message).to_bytes(8, "little")], [segment.fd for segment in made])
+            kernel.sendall(message)
+            del result, made
+
+
+def _run(mapping, payload, places, code):
+    try:
+        with mapping.loading(places):
+            names = pickle.loads(payload)
+        names.update(np=np, torch=torch)
+        exec(code, names)
+        return names.get("result")
+    except Exception as error:
+        return error
+
+
+def _read(kernel: socket.socket, length: int) -> bytes:
+    message = b""
+    while len(message) < length:
+        message += kernel.recv(1 << 16)
+    return message
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main(int(sys.argv[1]))

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from conftest import Notebook, in_segment
+from torch.multiprocessing import reductions
+
+from nbshm.memory.plain_torch import PlainTorch
+
+TIMEOUT = 60
+
+
+def fill(*tensors: torch.Tensor) -> None:
+    for number, tensor in enumerate(tensors, 3):
+        tensor.fill_(number)
+
+
+def run_in_child(*tensors: torch.Tensor) -> int | None:
+    process = multiprocessing.get_context("spawn").Process(target=fill, args=tensors)
+    process.start()
+    process.join(TIMEOUT)
+    exitcode = process.exitcode
+    process.close()
+    return exitcode
+
+
+@pytest.fixture(autouse=True)
+def hooked(notebook: Notebook) -> Iterator[PlainTorch]:
+    hook = PlainTorch(notebook.segments)
+    hook.install()
+    yield hook
+    hook.uninstall()
+
+
+def test_storages_in_one_segment_are_handed_over_where_they_lie(notebook):
+    first, second = notebook["first"], notebook["second"] = torch.zeros(5), torch.zeros(3)
+    notebook.run("first[0] = 1", "first", "second")
+    assert run_in_child(first, second, first[1:2]) == 0
+    assert first.tolist() == [3, 5, 3, 3, 3]
+    assert second.tolist() == [4, 4, 4]
+    assert in_segment(notebook, first)
+
+
+def test_a_numpy_view_never_looks_at_freed_memory():
+    tensor = torch.zeros(10_000_000)
+    view = tensor.numpy()
+    assert run_in_child(tensor) == 0
+    assert tensor[0] == 3
+    assert view.sum() == 0
+
+
+def test_memory_of_an_array_outlives_the_move_of_a_tensor_over_it():
+    array = np.ones(1_000_000)
+    tensor = torch.from_numpy(array)
+    assert run_in_child(tensor) == 0
+    assert tensor[-1] == 3
+    assert array.sum() == 1_000_000
+
+
+def test_the_old_memory_is_freed_with_the_storage():
+    tensor = torch.zeros(1_000)
+    view = tensor.numpy()
+    assert run_in_child(tensor) == 0
+    old = tensor.untyped_storage().memory_before
+    assert old.data_ptr() == view.__array_interface__["data"][0]
+
+
+def test_uninstalling_puts_the_reducer_of_torch_back(hooked):
+    hooked.uninstall()
+    table = multiprocessing.reduction.ForkingPickler(None.__class__ and __import__("io").BytesIO()).dispatch_table
+    assert table[torch.UntypedStorage] is reductions.reduce_storage

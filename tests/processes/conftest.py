@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from crews import METHODS
+
+from nbshm.processes.launcher import Launcher
+
+
+@pytest.fixture(scope="session")
+def launcher() -> Iterator[Launcher]:
+    """Workers that do what `behaviours.py` says, from a forkserver that has imported it."""
+    launcher = Launcher(work="behaviours:run", preload=["nbshm.worker.life"])
+    launcher.prepare()
+    yield launcher
+    launcher.close()
+
+
+@pytest.fixture(params=METHODS)
+def method(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail where a test leaves descriptors or threads behind."""
+    if "launcher" in request.fixturenames:
+        request.getfixturevalue("launcher")
+    before = _held()
+    yield
+    assert _held() == before
+
+
+def _held() -> tuple[int, int]:
+    return len(os.listdir("/proc/self/fd")), threading.active_count()  # noqa: PTH208  # they are no paths

@@ -1,0 +1,54 @@
+"""The whole output is kept, and nothing of it is left behind."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+from nbshm.events import Output
+from nbshm.views.transcript import Transcript
+
+
+def test_everything_can_be_read_by_rank_in_the_order_of_arrival(tmp_path: Path) -> None:
+    transcript = Transcript(tmp_path)
+    transcript.write(Output(rank=0, stream="stdout", text="a\r"))
+    transcript.write(Output(rank=1, stream="stdout", text="é"))
+    transcript.write(Output(rank=0, stream="stderr", text="b\n"))
+    assert transcript.read(0) == "a\rb\n"
+    transcript.write(Output(rank=0, stream="stdout", text="c"))
+    assert transcript.read(0) == "a\rb\nc"
+    assert transcript.read(1) == "é"
+    assert transcript.read(2) == ""
+    transcript.close()
+
+
+def test_much_output_is_on_disk_without_a_name(tmp_path: Path) -> None:
+    transcript = Transcript(tmp_path)
+    for _ in range(100):
+        transcript.write(Output(rank=0, stream="stdout", text="x" * 10_000))
+    assert any(place.startswith(str(tmp_path)) for place in open_files())
+    assert list(tmp_path.iterdir()) == []
+    assert transcript.read(0) == "x" * 1_000_000
+    transcript.close()
+
+
+def test_a_forgotten_transcript_gives_back_its_descriptor(tmp_path: Path) -> None:
+    before = len(open_files())
+    transcript = Transcript(tmp_path)
+    transcript.write(Output(rank=0, stream="stdout", text="x" * 100_000))
+    assert len(open_files()) == before + 1
+    del transcript
+    gc.collect()
+    assert len(open_files()) == before
+
+
+def test_a_closed_transcript_is_empty(tmp_path: Path) -> None:
+    transcript = Transcript(tmp_path)
+    transcript.write(Output(rank=0, stream="stdout", text="x"))
+    transcript.close()
+    assert transcript.read(0) == ""
+
+
+def open_files() -> list[str]:
+    """Where this process's descriptors lead; the one that lists them is gone when it is looked up."""
+    return [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
