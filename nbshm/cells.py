@@ -19,8 +19,8 @@ _MAGIC = "%%parallel"
 def current_body(source: str, line: str, shell: InteractiveShell, numbers: Mapping[str, int]) -> Body:
     """Place the text below a `%%parallel` line in the cell that runs now.
 
-    `numbers` are the execution counts of cells by the names of their code; the shell's own counter is the next
-    cell's already in some versions of IPython.
+    `numbers` are the execution counts of cells by the names of their code; the shell's own counter is already
+    the next cell's in some versions of IPython.
 
     Where no cell holds that text, because a program handed it to `run_cell_magic`, it becomes a cell of its
     own under its magic's line, so that its lines are told in the same way.

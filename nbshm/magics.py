@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 from IPython.core.error import UsageError
@@ -15,9 +15,6 @@ from nbshm.completion import suggest
 from nbshm.options import OPTIONS, OptionError, Options, help_text, parse, parse_defaults
 from nbshm.results import Results
 from nbshm.session import Session
-
-if TYPE_CHECKING:
-    from nbshm.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,9 +74,8 @@ class _Magic:
 
     def __call__(self, function: F) -> F:
         function.__doc__ = self._help
-        mark: Any = (
-            cell_magic if self._kind == "cell" else line_magic
-        )  # IPython's annotations accept no method
+        # Any, because IPython's annotations accept no method.
+        mark: Any = cell_magic if self._kind == "cell" else line_magic
         marked: F = mark(self._name)(function)
         return marked
 
@@ -103,7 +99,8 @@ class ParallelMagics(Magics):
             options = parse(line, self.defaults)
             from nbshm import runner  # noqa: PLC0415  # imports what the first parallel cell needs, not the load
 
-            return runner.run(current_body(cell, line, self.shell), self.session, options)
+            body = current_body(cell, line, self.shell, self.session.notebook.cells)
+            return runner.run(body, self.session, options)
         except OptionError as problem:
             raise UsageError(str(problem)) from None
 

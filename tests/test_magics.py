@@ -30,11 +30,12 @@ from nbshm.magics import MagicsInstallation
 from nbshm.session import CellNumbers
 
 class Session:
+    shell = get_ipython()
     class notebook:
         cells = CellNumbers(get_ipython())
 
 before = {kind: dict(table) for kind, table in get_ipython().magics_manager.magics.items()}
-installation = MagicsInstallation(get_ipython(), Session())
+installation = MagicsInstallation(Session())
 n = 3
 """
 
@@ -198,5 +199,5 @@ def test_taken_out_the_magics_leave_nothing(session: Kernel) -> None:
     same = "all(before[k].keys() == t.keys() for k, t in get_ipython().magics_manager.magics.items())"
     assert session.value(same) is True
     assert completed(session, "%%parallel np")[0] == []
-    session.run("installation = MagicsInstallation(get_ipython(), Session())").check()
+    session.run("installation = MagicsInstallation(Session())").check()
     assert completed(session, "%%parallel np")[0] == ["nprocs="]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from nbshm.definitions.annotations import expression_names, quoted_names
@@ -27,29 +26,13 @@ from nbshm.definitions.bindings import (
     type_parameters,
 )
 from nbshm.definitions.flow import Flow
+from nbshm.definitions.uses import Use, dotted_path, mangled
 
 # From Python 3.14 on an annotation is evaluated when somebody asks for it, if ever.
 _ANNOTATIONS_ARE_LAZY = sys.version_info >= (3, 14)
 
 # What Python binds before the first statement of a class body.
 _CLASS_NAMES = frozenset({"__module__", "__qualname__"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """One use of a name, with the attributes that are read from it: `scipy.stats.norm` in line 3.
-
-    `declared_global` says that enclosing functions are passed by, by a `global` statement.
-    """
-
-    path: str
-    line: int
-    declared_global: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name itself, without attributes."""
-        return self.path.partition(".")[0]
 
 
 class Scope(Flow):
@@ -166,9 +149,9 @@ class Scope(Flow):
         body.class_name = node.name
         body.run(node.body)
         self.annotated |= body.annotated
-        self.absorb(_mangled(body.uses, node.name))
+        self.absorb(mangled(body.uses, node.name))
         self.bind(node.name)
-        self.postpone(node.name, list(_mangled(body.later, node.name)))
+        self.postpone(node.name, list(mangled(body.later, node.name)))
 
     def visit_TypeAlias(self, node: ast.AST) -> None:
         # The class of this node exists from Python 3.12 on.
@@ -286,22 +269,3 @@ class ModuleScope(Scope):
             seen.add(name)
             yield from self._bodies[name]
             names.extend(use.name for use in self._bodies[name])
-
-
-def dotted_path(node: ast.expr) -> str | None:
-    """Return `a.b.c` for an attribute chain that begins at a name, None for any other expression."""
-    attributes: list[str] = []
-    while isinstance(node, ast.Attribute):
-        attributes.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return None
-    return ".".join([node.id, *reversed(attributes)])
-
-
-def _mangled(uses: Iterable[Use], class_name: str) -> Iterator[Use]:
-    """Yield uses made in a class with private names as Python rewrites them: `__x` is `_Class__x`."""
-    prefix = "_" + class_name.lstrip("_")
-    for use in uses:
-        is_private = use.name.startswith("__") and not use.name.endswith("__")
-        yield replace(use, path=prefix + use.path) if is_private and prefix != "_" else use

@@ -109,7 +109,7 @@ def _moved_right(text: str, column: int) -> str:
 
 
 def _indentation(line: str, column: int) -> int:
-    """Return how many of the line's characters to take away: a line inside brackets may stand further left."""
+    """Return how many characters to take off: a line inside brackets may stand further to the left."""
     return min(column, len(line) - len(line.lstrip()))
 
 

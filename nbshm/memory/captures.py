@@ -54,9 +54,10 @@ class ValuePickler(PlainPickler):
     """Pickles values for another process of the run; `reducers` are those for memory (see `reducers.py`)."""
 
     def __init__(self, *, reference: Callable[[Any], Any], reducers: Mapping[type, Reducer]) -> None:
-        super().__init__(reference=reference)
         carried = ForkingPickler(io.BytesIO()).dispatch_table
-        self.dispatch_table = ChainMap(dict(reducers), _refusals(), carried, super().dispatch_table)
+        # Before the pickler is made: that is when it looks for its table.
+        self.dispatch_table = ChainMap(dict(reducers), _refusals(), carried, cloudpickle.Pickler.dispatch_table)
+        super().__init__(reference=reference)
 
 
 def _refusals() -> dict[type, Reducer]:

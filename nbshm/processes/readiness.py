@@ -6,7 +6,7 @@ import select
 
 
 def wait_readable(fd: int, timeout: float | None = None) -> bool:
-    """Wait until the descriptor can be read or has come to its end, at most that long; tell whether it has."""
+    """Wait until the descriptor can be read or has come to its end, at most so long; tell whether it did."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(None if timeout is None else timeout * 1000))

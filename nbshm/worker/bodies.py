@@ -54,15 +54,18 @@ def run_body(
     *,
     voice: Voice,
     interrupted: Callable[[], bool],
+    flags: int = 0,
     dumps: Dumps = pickle.dumps,
     loads: Loads = pickle.loads,
 ) -> BodyEnd:
     """Run a body in a module and return how it ended.
 
-    `interrupted` tells whether nbshm's interrupt has arrived; `dumps` and `loads` are for the exception.
+    `interrupted` tells whether nbshm's interrupt has arrived. `flags` are the compiler's in the notebook: a
+    `from __future__` of an earlier cell holds in later ones. `dumps` and `loads` are for the exception.
     """
     shell = warm_up()
     shell.adopt(module)
+    shell.compile.flags |= flags
     try:
         with (
             shell.at_work(voice, interrupted),

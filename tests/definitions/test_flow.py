@@ -81,7 +81,9 @@ class Writer:
         return f"class {self.name()}:\n    {self.name()} = {self.name()}\n    {self.name()} = {self.name()}"
 
     def if_else(self, depth: int, *, in_loop: bool) -> str:
-        return f"if maybe():\n{self.block(depth, in_loop=in_loop)}\nelse:\n{self.block(depth, in_loop=in_loop)}"
+        return (
+            f"if maybe():\n{self.block(depth, in_loop=in_loop)}\nelse:\n{self.block(depth, in_loop=in_loop)}"
+        )
 
     def for_loop(self, depth: int, *, in_loop: bool) -> str:
         iterable = self.draw.choice(["rounds()", "range(2)", "(1, 2)", "[]"])
@@ -99,7 +101,9 @@ class Writer:
     def try_except(self, depth: int, *, in_loop: bool) -> str:
         blocks = [self.block(depth, in_loop=in_loop) for _ in range(3)]
         as_name = self.draw.choice(["", f" as {self.name()}"])
-        return "try:\n    fail()\n{}\nexcept Exception{}:\n{}\nelse:\n{}".format(blocks[0], as_name, *blocks[1:])
+        return "try:\n    fail()\n{}\nexcept Exception{}:\n{}\nelse:\n{}".format(
+            blocks[0], as_name, *blocks[1:]
+        )
 
     def finally_(self, depth: int, *, in_loop: bool) -> str:
         body, final = self.block(depth, in_loop=in_loop), self.block(depth, in_loop=in_loop)
@@ -162,6 +166,8 @@ def test_no_cell_reads_what_was_not_foreseen(seed: int):
         ("with lock: x = 1\nx", False),
         ("with suppress(E): x = 1\nx", True),
         ("x = 1\ndel x\nx", False),
+        ("match c:\n    case _: x = 1\nx", False),
+        ("match c:\n    case _ if d: x = 1\nx", True),
         ("def f(): x\nx = 1\nf()", False),
         ("def f(): x\nf()\nx = 1", True),
     ],

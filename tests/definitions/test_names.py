@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import argparse
 import ast
+import asyncio.base_events
+import dataclasses
+import enum
+import inspect
 import re
 import sys
+import typing
 from pathlib import Path
+from types import GenericAlias, ModuleType
 from typing import ForwardRef
 
 import pytest
 
+from nbshm.definitions.bindings import scope_bindings
 from nbshm.definitions.names import (
     Names,
     annotation_names,
@@ -88,6 +96,19 @@ def test_many_functions_that_call_each_other_are_followed_once_each():
     assert names_of(source).reads == {f"x{i}" for i in range(60)}
 
 
+@pytest.mark.parametrize("module", [argparse, ast, asyncio.base_events, dataclasses, enum, inspect, typing])
+def test_what_the_syntax_tells_of_a_long_text_agrees_with_what_its_code_does(module: ModuleType):
+    text = Path(module.__file__).read_text()
+    names, in_code = names_of(text), code_names(compiled(text))
+    scopes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Module, ast.ClassDef)))
+    bound_in_classes = {bound for scope in scopes for bound in scope_bindings(scope.body).own}
+    from_outside = names.reads - names.binds - {"__debug__"}  # the compiler puts in a constant for that one
+    assert from_outside <= in_code
+    assert (
+        in_code - bound_in_classes - names.binds - {"__name__"} <= names.reads
+    )  # a class statement reads that
+
+
 def definition_time(source: str, *, postponed: bool = False) -> set[str]:
     (node,) = ast.parse(source).body
     return set(definition_time_names(node, postponed=postponed))
@@ -119,7 +140,10 @@ class A(Base, metaclass=Meta, **options):
 
 def test_a_class_statement_that_uses_its_own_name_reads_it_but_not_from_a_lambda():
     assert definition_time("class A(A): pass") == {"A"}
-    assert definition_time("class A:\n    new = field(default_factory=lambda: A(other))") == {"field", "other"}
+    assert definition_time("class A:\n    new = field(default_factory=lambda: A(other))") == {
+        "field",
+        "other",
+    }
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters came with Python 3.12")
@@ -158,10 +182,18 @@ def f(x):
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters came with Python 3.12")
 def test_code_names_include_globals_that_are_looked_up_from_within_a_class():
-    function = next(const for const in compiled("def f(T):\n  class A[U](T[Glob, U]): x: Ann = T").co_consts if const)
+    function = next(
+        const for const in compiled("def f(T):\n  class A[U](T[Glob, U]): x: Ann = T").co_consts if const
+    )
     assert {"Glob", "Ann"} <= code_names(function)
 
 
 def test_names_in_quoted_annotations_are_found_at_any_depth():
-    quoted = ["list[Config]", list["A.b"], ForwardRef("dict[str, 'B']"), dict[str, list["C"]], "no expression("]
+    quoted = [
+        "list[Config]",
+        GenericAlias(list, ("A.b",)),
+        ForwardRef("dict[str, 'B']"),
+        GenericAlias(dict, (str, GenericAlias(list, ("C",)))),
+        "no expression(",
+    ]
     assert annotation_names([*quoted, int, 3]) == {"list", "Config", "A", "dict", "str", "B", "C"}

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,12 @@ class Notebook:
             if isinstance(outcome, BaseException):
                 raise outcome
         return outcomes
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tracker() -> None:
+    """Start what multiprocessing starts once and keeps, so that it is not taken for a leak."""
+    resource_tracker.ensure_running()
 
 
 @pytest.fixture(scope="session")

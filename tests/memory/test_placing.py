@@ -1,34 +1,190 @@
 from __future__ import annotations
 
+import gc
+import mmap
+import warnings
+import weakref
+
 import numpy as np
+import pytest
 import torch
-from conftest import in_segment
+from conftest import Notebook, in_segment
+
+from nbshm.errors import NoRoom
 
 
 def test_writes_to_a_tensor_are_seen_through_every_alias(notebook):
-    notebook["a"] = torch.zeros(4)
-    keep, row = [notebook["a"]], notebook["a"][1:3]
+    tensor = notebook["a"] = torch.zeros(4)
+    keep, row = [tensor], tensor[1:3]
     notebook.run("a[rank] = rank + 1", "a", ranks=2)
-    assert notebook["a"].tolist() == [1, 2, 0, 0]
-    assert keep[0] is notebook["a"]
-    notebook["a"][1] = 50
+    assert tensor.tolist() == [1, 2, 0, 0]
+    assert notebook["a"] is tensor is keep[0]
+    tensor[1] = 50
     assert row.tolist() == [50, 0]
-def test_named_arrays_move_with_views(notebook):
-    notebook["x"] = np.zeros((4,3)); notebook["col"]=notebook["x"][:,1]; notebook["same"]=notebook["x"]
-    notebook.out[3]=notebook["x"]
-    notebook.run("x[rank]=rank+1","x",ranks=2)
+
+
+def test_rebinding_in_a_worker_stays_there(notebook):
+    notebook["c"] = torch.zeros(4)
+    notebook.run("c = c + 1", "c")
+    assert notebook["c"].tolist() == [0] * 4
+
+
+def test_a_tensor_is_moved_once(notebook):
+    tensor = notebook["a"] = torch.zeros(4)
+    notebook.run("a += 1", "a")
+    address = tensor.data_ptr()
+    notebook.run("a += 1", "a")
+    assert in_segment(notebook, tensor)
+    assert tensor.data_ptr() == address
+    assert tensor.tolist() == [2] * 4
+
+
+def test_a_named_array_moves_with_all_its_names_and_views(notebook):
+    notebook["x"] = np.zeros((4, 3))
+    notebook["column"], notebook["same"] = notebook["x"][:, 1], notebook["x"]
+    notebook.out[3] = notebook["x"]
+    notebook.run("x[rank] = rank + 1", "x", ranks=2)
     assert in_segment(notebook, notebook["x"])
-    assert notebook["col"].tolist()==[1,2,0,0]
-    assert notebook["same"] is notebook["x"] is notebook.out[3]
-    assert np.shares_memory(notebook["x"], notebook["col"])
-def test_held(notebook):
-    x=notebook["x"]=np.zeros((4,3)); holder=[x]
-    notebook.run("x[rank]=rank+1","x",ranks=2)
-    assert not in_segment(notebook, x) and notebook["x"] is x and x[:,0].tolist()==[1,2,0,0]
-def test_result(notebook):
-    t=notebook["t"]=torch.zeros(5); notebook["x"]=np.zeros(3)
-    r=notebook.run("result=(t, x, torch.ones(3), np.arange(4)[::-1], t[2:])","t","x")[0]
-    assert r[0].untyped_storage() is t.untyped_storage() 
-    r[0][2]=7; assert t[2]==7 and r[4][0]==7
-    assert np.shares_memory(r[1],notebook["x"])
-    assert r[2].tolist()==[1,1,1] and r[3].tolist()==[3,2,1,0]
+    assert notebook["x"] is notebook["same"] is notebook.out[3]
+    assert np.shares_memory(notebook["x"], notebook["column"])
+    assert notebook["column"].tolist() == [1, 2, 0, 0]
+
+
+def test_naming_a_view_moves_the_array_that_it_is_a_view_of(notebook):
+    notebook["base"] = np.arange(12.0)
+    notebook["tail"] = notebook["base"][3:].reshape(3, 3)
+    notebook.run("tail += 100", "tail")
+    assert notebook["base"].tolist() == [0, 1, 2, *range(103, 112)]
+    assert np.shares_memory(notebook["base"], notebook["tail"])
+    assert in_segment(notebook, notebook["base"])
+
+
+def test_an_array_that_something_else_holds_stays_and_is_copied_back(notebook):
+    array = notebook["x"] = np.zeros((4, 3))
+    holder = {"x": array}
+    notebook.run("x[rank] = rank + 1", "x", ranks=2)
+    assert notebook["x"] is array is holder["x"]
+    assert not in_segment(notebook, array)
+    assert array[:, 0].tolist() == [1, 2, 0, 0]
+
+
+def test_a_mirror_is_copied_back_after_a_failure_too(notebook):
+    array = notebook["x"] = np.zeros(3)
+    with pytest.raises(ZeroDivisionError):
+        notebook.run("x[0] = 1; 1 / 0", "x")
+    assert array[0] == 1
+
+
+def test_copying_back_twice_does_no_harm(notebook):
+    array = notebook["x"] = np.zeros(3)
+    _, placement = notebook.place("x")
+    with placement:
+        placement.copy_back()
+        placement.copy_back()
+    assert array.tolist() == [0, 0, 0]
+
+
+def test_nothing_is_copied_back_where_memory_cannot_be_written(notebook):
+    with mmap.mmap(-1, 4096, prot=mmap.PROT_READ) as constant, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns that the buffer can't be written
+        notebook["t"] = torch.frombuffer(constant, dtype=torch.uint8)
+        assert notebook.run("t[0] = 1; result = int(t[0])", "t") == [1]
+        assert notebook["t"][0] == 0
+        notebook.namespace.clear()
+
+
+def test_a_tensor_and_an_array_on_the_same_memory_stay_one(notebook):
+    array = notebook["a"] = np.zeros(6)
+    notebook["t"] = torch.from_numpy(array)
+    big = notebook["s"] = torch.zeros(1_000_000)
+    view = notebook["v"] = big.numpy()
+    notebook.run("t[rank] = 1; a[rank + 2] = 2; s[5 + rank] = rank + 10", "a", "t", "s", ranks=2)
+    assert array.tolist() == notebook["t"].tolist() == [1, 1, 2, 2, 0, 0]
+    assert view[5:7].tolist() == big[5:7].tolist() == [10, 11]
+    assert np.shares_memory(array, notebook["t"].numpy())
+    assert np.shares_memory(view, big.numpy())
+
+
+def test_overlapping_views_overlap_in_the_worker(notebook):
+    base = torch.arange(12.0)
+    notebook["head"], notebook["tail"], notebook["grid"] = base[:6], base[3:], base.view(3, 4)
+    array = np.arange(12.0)
+    notebook["first"], notebook["last"] = array[:6], array[3:]
+    notebook.run(
+        "head *= 10; assert tail[0] == grid[0, 3] == 30\n"
+        "last *= 10; assert first[3] == 30 and first.base is last.base",
+        *notebook.namespace,
+    )
+    assert base[3:6].tolist() == array[3:6].tolist() == [30, 40, 50]
+
+
+def test_a_snapshot_is_private_to_each_worker(notebook):
+    array = notebook["x"] = np.arange(1000.0)
+    code = "x[rank] = -1; result = x[:3]"
+    results = notebook.run(code, "x", ranks=2, is_shared=lambda _: False)
+    assert [result.tolist() for result in results] == [[-1, 1, 2], [0, -1, 2]]
+    assert array.tolist() == list(range(1000))
+
+
+def test_what_is_named_and_a_snapshot_are_two_memories(notebook):
+    kept = np.zeros(3)
+    notebook["x"], notebook["frame"] = kept, [kept[:]]
+    shared = id(kept)
+    notebook.run("x[0] = 1; assert frame[0][0] == 0", "x", "frame", is_shared=lambda array: id(array) == shared)
+    assert kept[0] == 1
+
+
+def test_thousands_of_small_tensors_share_a_segment(notebook):
+    many = notebook["many"] = [torch.full((4,), float(number)) for number in range(3000)]
+    _, placement = notebook.place("many")
+    with placement:
+        assert len(placement.fds) == 1
+    notebook.run("for tensor in many: tensor += 1", "many")
+    assert all(tensor.tolist() == [number + 1.0] * 4 for number, tensor in enumerate(many))
+
+
+def test_big_tensors_have_segments_of_their_own(notebook):
+    notebook["first"], notebook["second"] = torch.zeros(3_000_000), torch.zeros(3_000_000)
+    _, placement = notebook.place("first", "second")
+    with placement:
+        assert len(placement.fds) == 2
+
+
+def test_a_segment_goes_when_nothing_lies_in_it_any_more(notebook):
+    notebook["x"], notebook["t"] = np.zeros(3), torch.zeros(3)
+    notebook.run("", "x", "t")
+    assert len(notebook.segments) == 1
+    notebook.namespace.clear()
+    gc.collect()
+    assert len(notebook.segments) == 0
+
+
+def test_the_old_memory_of_an_array_is_freed_when_it_has_moved(notebook):
+    notebook["x"] = np.zeros(3)
+    old = weakref.ref(notebook["x"].view())  # weak references to the array itself would keep it from moving
+    address = notebook["x"].__array_interface__["data"][0]
+    _, placement = notebook.place("x")
+    with placement:
+        assert notebook["x"].__array_interface__["data"][0] != address
+    assert old() is None
+
+
+def test_if_no_segment_can_be_made_nothing_has_changed(notebook, monkeypatch):
+    tensor, notebook["x"] = torch.ones(3), np.ones(3)
+    notebook["t"] = tensor
+    addresses = tensor.data_ptr(), notebook["x"].__array_interface__["data"][0]
+
+    def fail(_: int) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(notebook.segments, "create", fail)
+    with pytest.raises(NoRoom, match="Too many open files"):
+        notebook.place("t", "x")
+    assert addresses == (tensor.data_ptr(), notebook["x"].__array_interface__["data"][0])
+
+
+def test_no_memory_needs_no_segment(notebook: Notebook):
+    notebook["n"] = {"a": 1}
+    _, placement = notebook.place("n")
+    with placement:
+        assert placement.fds == placement.sizes == placement.places == ()

@@ -14,8 +14,9 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from nbshm.events import Display, Exited, Failed, Progress, Result, Resumed, Started, Waiting
 from nbshm.jobs import Parcel
@@ -26,22 +27,27 @@ from nbshm.worker.life import Seat
 FOREVER = 3600
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a behaviour is called with."""
+
+    argument: Any
+    fds: list[int]
+    seat: Seat
+
+
 def run(job, fds, seat: Seat) -> int:
     name, argument = pickle.loads(job)
-    if name == "before_started":
-        return argument_error(argument)
+    if name == "fail_early":
+        raise ImportError(argument)
     seat.say(Started(rank=seat.rank))
     try:
-        value = BEHAVIOURS[name](task)
-    except Exception as error:
+        value = BEHAVIOURS[name](Task(argument=argument, fds=fds, seat=seat))
+    except Exception as error:  # noqa: BLE001  # told, as a body's failure is
         seat.say(Failed(rank=seat.rank, report=report_exception(error)))
         return 1
     seat.say(Result(rank=seat.rank, parcel=Parcel(pickled=pickle.dumps(value))))
     return 0
-
-
-def argument_error(argument):
-    raise ImportError(argument)
 
 
 def echo(task):
@@ -76,29 +82,29 @@ def kill_self(task):
     wait_forever(task)
 
 
-def exit_now(task):
+def exit_now(_task):
     os._exit(7)
 
 
-def exit_zero(task):
+def exit_zero(_task):
     os._exit(0)
 
 
-def segfault(task):
+def segfault(_task):
     ctypes.string_at(0)
 
 
-def wait_forever(task):
+def wait_forever(_task):
     print("ready")
     time.sleep(FOREVER)
 
 
-def ignore_interrupt(task):
+def ignore_interrupt(_task):
     while True:
         try:
             print("ready")
             time.sleep(FOREVER)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # noqa: PERF203  # what this is about
             print("swallowed")
 
 
@@ -107,7 +113,7 @@ def ignore_everything(task):
     ignore_interrupt(task)
 
 
-def stop_self(task):
+def stop_self(_task):
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
@@ -119,7 +125,7 @@ def clean_up(task):
         Path(task.argument, f"{task.seat.rank}").write_text("cleaned")
 
 
-def fail_together(task):
+def fail_together(_task):
     raise ValueError("bad shard")
 
 
@@ -130,14 +136,12 @@ def fail_one(task):
 
 
 def raise_interrupt(task):
-    try:
-        raise KeyboardInterrupt("from the code")
-    except KeyboardInterrupt as error:
-        task.seat.say(Failed(rank=task.seat.rank, report=report_exception(error)))
-        raise SystemExit(1) from None
+    error = KeyboardInterrupt("from the code")
+    task.seat.say(Failed(rank=task.seat.rank, report=report_exception(error)))
+    raise SystemExit(1)
 
 
-def interrupt_self(task):
+def interrupt_self(_task):
     os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -153,7 +157,7 @@ def flood(task):
     return task.argument
 
 
-def flood_forever(task):
+def flood_forever(_task):
     while True:
         os.write(1, b"y" * 8000)
 
@@ -164,7 +168,7 @@ def write_bytes(task):
         task.seat.say(Progress(rank=task.seat.rank, label="part", done=1, total=None))
 
 
-def print_in_c(task):
+def print_in_c(_task):
     subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     ctypes.CDLL(None).puts(b"from C")
     ctypes.CDLL(None).fflush(None)
@@ -196,14 +200,14 @@ def send_descriptors(task):
     task.seat.say(Result(rank=task.seat.rank, parcel=Parcel(pickled=pickle.dumps(None))), fds)
 
 
-def leave_children(task):
+def leave_children(_task):
     child = subprocess.Popen(
         [sys.executable, "-c", "import time; print('ready', flush=True); time.sleep(3600)"]
     )
     return child.pid
 
 
-def leave_thread(task):
+def leave_thread(_task):
     threading.Thread(target=time.sleep, args=(FOREVER,)).start()
 
 
@@ -227,7 +231,7 @@ def barrier(task):
     return rounds
 
 
-def hold_gil(task):
+def hold_gil(_task):
     faulthandler.disable()
     ctypes.PyDLL(None).sleep(FOREVER)
 

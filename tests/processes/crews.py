@@ -39,7 +39,7 @@ class Run:
 
 @contextmanager
 def supervised(
-    launcher: Launcher, method: str, nprocs: int, behaviour: str, argument: Any = "", fds=(), **options
+    launcher: Launcher, method: str, nprocs: int, behaviour: str, argument: Any = "", *, fds=(), **options
 ):
     """Start workers with their job; yields their supervisor and them."""
     with launcher.launch(nprocs, method) as workers:
@@ -52,7 +52,7 @@ def supervised(
 
 
 def perform(
-    launcher: Launcher, method: str, nprocs: int, behaviour: str, argument: Any = "", fds=(), **options
+    launcher: Launcher, method: str, nprocs: int, behaviour: str, argument: Any = "", *, fds=(), **options
 ) -> Run:
     """Run a behaviour to its end."""
     run = Run()

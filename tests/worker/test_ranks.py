@@ -1,0 +1,254 @@
+"""Ranks in processes of their own, which share a board."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nbshm import events
+from nbshm.worker import ranks
+from nbshm.worker.board import Board
+from nbshm.worker.ranks import OnlyRank, Rank, being
+
+CHILD = Path(__file__).with_name("rank_child.py")
+TIMEOUT = 60
+IMPORTS = "from nbshm.worker.ranks import claim, barrier, lock, device, progress\n"
+
+
+@contextmanager
+def started(code: str, nprocs: int) -> Iterator[list[subprocess.Popen[str]]]:
+    board = os.memfd_create("board")
+    children = []
+    try:
+        for rank in range(nprocs):
+            command = [sys.executable, str(CHILD), str(rank), str(nprocs), str(board), IMPORTS + code]
+            children.append(
+                subprocess.Popen(
+                    command,
+                    pass_fds=[board],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        yield children
+    finally:
+        os.close(board)
+        for child in children:
+            child.kill()
+            child.communicate()
+
+
+def results(code: str, nprocs: int = 3) -> list:
+    """Run code in each rank and return what each left in `result`."""
+    with started(code, nprocs) as children:
+        told = [child.communicate(timeout=TIMEOUT) for child in children]
+    assert [error for _, error in told if error] == []
+    return [ast.literal_eval(out) for out, _ in told]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "range(1000)",
+        "list(range(1000))",
+        "(i for i in range(1000))",
+        "dict.fromkeys(range(1000))",
+        "iter(range(1000))",
+    ],
+)
+def test_each_item_goes_to_exactly_one_rank(items):
+    shares = results(f"result = [i for i in claim({items})]")
+    assert sorted(itertools.chain(*shares)) == list(range(1000))
+
+
+def test_the_second_claim_is_another_loop():
+    shares = results("for i in claim(range(10)): pass\nresult = list(claim('abcdef'))")
+    assert sorted(itertools.chain(*shares)) == list("abcdef")
+
+
+def test_claims_may_be_nested():
+    code = "result = [(a, b) for a in range(3) for b in claim(range(5))]"
+    assert sorted(itertools.chain(*results(code))) == [(a, b) for a in range(3) for b in range(5)]
+
+
+def test_an_endless_iterable_can_be_shared():
+    code = "import itertools\nresult = []\nfor i in claim(itertools.count()):\n  result.append(i)\n  if i > 500: break"
+    taken = sorted(itertools.chain(*results(code)))
+    assert taken[:500] == list(range(500))
+    assert len(set(taken)) == len(taken)
+
+
+@pytest.mark.parametrize("items", ["range(1000)", "(i for i in range(1000))"])
+def test_break_leaves_the_rest_to_the_others(items):
+    board = os.memfd_create("board")
+    quick, patient = (
+        Rank(number, 2, say=print, wait_release=lambda: None, board=Board(os.dup(board), 2))
+        for number in (0, 1)
+    )
+    theirs = eval(items)  # noqa: S307
+    others = iter(patient.claim(theirs))
+    taken = [next(others)]
+    for item in quick.claim(eval(items)):  # noqa: S307
+        taken.append(item)
+        if len(taken) > 1:
+            break
+    taken += others
+    for rank in (quick, patient):
+        rank._board.close()
+    os.close(board)
+    assert sorted(taken) == list(range(1000))
+
+
+@pytest.mark.parametrize("make", ["range({n})", "(i for i in range({n}))"])
+def test_ranks_with_different_lengths_are_told_both(make):
+    items = make.format(n="10 + 2 * rank")
+    code = f"try:\n  list(claim({items}))\nexcept ValueError as error: result = str(error)"
+    told = [text for text in results(code, nprocs=2) if text is not None]
+    assert told
+    assert all("rank 0" in text and "rank 1" in text and "10 items" in text for text in told)
+
+
+@pytest.mark.parametrize("items", ["{1, 2}", "frozenset([1])"])
+def test_a_set_is_refused_with_the_remedy(items):
+    code = f"try: claim({items})\nexcept TypeError as error: result = str(error)"
+    assert all("claim(sorted(...))" in text for text in results(code, nprocs=2))
+
+
+def test_a_million_tiny_items_cost_little():
+    code = (
+        "import time\nbegun = time.perf_counter()\n"
+        "result = (sum(1 for _ in claim(range(1_000_000))), time.perf_counter() - begun)"
+    )
+    told = results(code, nprocs=2)
+    assert sum(number for number, _ in told) == 1_000_000
+    assert max(seconds for _, seconds in told) < 1
+
+
+def test_the_lock_is_held_by_one_rank_at_a_time(tmp_path):
+    (tmp_path / "count").write_text("0")
+    code = (
+        f"path = {str(tmp_path / 'count')!r}\n"
+        "for _ in range(200):\n"
+        "  with lock():\n"
+        "    with open(path) as file: count = int(file.read())\n"
+        "    with open(path, 'w') as file: file.write(str(count + 1))\n"
+    )
+    results(code)
+    assert (tmp_path / "count").read_text() == "600"
+
+
+def test_the_lock_may_be_entered_again():
+    code = "with lock():\n  with lock(): pass\n  import fcntl, sys\n  result = True\nwith lock(): pass"
+    assert results(code) == [True] * 3
+
+
+def test_the_lock_is_free_when_its_holder_has_died():
+    code = (
+        "import sys\n"
+        "if rank == 0:\n"
+        "  with lock():\n    print('held', flush=True)\n    sys.stdin.read()\n"
+        "else:\n"
+        "  sys.stdin.readline()\n"
+        "  with lock(): result = 'mine'\n"
+    )
+    with started(code, 2) as (holder, waiter):
+        assert holder.stdout.readline() == "held\n"
+        waiter.stdin.write("go\n")
+        waiter.stdin.flush()
+        holder.send_signal(signal.SIGKILL)
+        out, _ = waiter.communicate(timeout=TIMEOUT)
+    assert out == "'mine'\n"
+
+
+def test_the_lock_excludes_threads_of_one_rank(a_rank):
+    inside, most = [], []
+
+    def enter():
+        for _ in range(100):
+            with a_rank.lock():
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(most) == 1
+
+
+def test_a_barrier_says_that_it_waits_and_that_it_goes_on(a_rank):
+    a_rank.barrier()
+    assert a_rank.said == [events.Waiting(rank=1, at="barrier"), events.Resumed(rank=1)]
+
+
+def test_a_broken_barrier_raises_with_the_reason(a_rank):
+    a_rank._wait_release = lambda: "rank 0 has ended"
+    with pytest.raises(threading.BrokenBarrierError, match="rank 0 has ended"):
+        a_rank.barrier()
+
+
+def test_progress_tells_the_beginning_and_the_end_and_not_everything_between(a_rank):
+    begun = time.monotonic()
+    with being(a_rank):
+        assert list(ranks.progress(range(100_000), label="steps")) == list(range(100_000))
+    most = 2 + (time.monotonic() - begun) / 0.1
+    assert a_rank.said[0] == events.Progress(rank=1, label="steps", done=0, total=100_000)
+    assert a_rank.said[-1] == events.Progress(rank=1, label="steps", done=100_000, total=100_000)
+    assert len(a_rank.said) <= most
+
+
+def test_progress_stays_where_the_loop_was_left(a_rank):
+    with being(a_rank):
+        for item in ranks.progress("abcd"):
+            if item == "c":
+                break
+    assert a_rank.said[-1].done == 2
+
+
+def test_progress_of_unknown_length_has_no_total(a_rank):
+    with being(a_rank):
+        list(ranks.progress(iter("ab")))
+    assert a_rank.said[-1] == events.Progress(rank=1, label="", done=2, total=None)
+
+
+def test_outside_a_run_there_is_one_rank_of_one():
+    assert list(ranks.claim({3})) == [3]
+    assert list(ranks.progress([1, 2], label="x")) == [1, 2]
+    ranks.barrier()
+    with ranks.lock(), ranks.lock():
+        pass
+    assert str(ranks.device()) == "cpu" or str(ranks.device()) == "cuda:0"
+
+
+def test_a_rank_is_one_only_while_it_is_entered(a_rank):
+    with being(a_rank):
+        assert ranks._here.rank is a_rank
+    assert isinstance(ranks._here.rank, OnlyRank)
+
+
+class SayingRank(Rank):
+    def __init__(self, board: Board) -> None:
+        self.said: list = []
+        super().__init__(1, 2, say=self.said.append, wait_release=lambda: None, board=board)
+
+
+@pytest.fixture
+def a_rank() -> Iterator[SayingRank]:
+    board = Board(os.memfd_create("board"), 2)
+    yield SayingRank(board)
+    board.close()
