@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nbshm.options import OPTIONS, Option
+from nbshm.option_table import OPTIONS, Option
 
 _LINE = re.compile(r"^\s*(?P<magic>%%?)parallel\s+(?P<given>.*)$", re.DOTALL)
 

@@ -12,7 +12,8 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
 from nbshm.cells import current_body
 from nbshm.completion import suggest
-from nbshm.options import OPTIONS, OptionError, Options, help_text, parse, parse_defaults
+from nbshm.option_table import OPTIONS, help_text
+from nbshm.options import OptionError, Options, parse, parse_defaults
 from nbshm.results import Results
 from nbshm.session import Session
 

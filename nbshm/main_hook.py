@@ -98,7 +98,7 @@ class MainModule:
 
     def __reduce__(self) -> tuple[Any, ...]:
         packed = pack(definitions(self._notebook), self._notebook, _plain_pickler)
-        return build_main, (packed.program, list(self._sys_path), dict(self._notebook.cells))
+        return build_main, (packed.program, list(self._sys_path), dict(self._notebook.cells), _strategy())
 
 
 def definitions(notebook: Notebook) -> Needs:
@@ -111,14 +111,29 @@ def definitions(notebook: Notebook) -> Needs:
     return Needs(names=names, all_optional=True)
 
 
-def build_main(program: Program, sys_path: list[str], cells: Mapping[str, int]) -> None:
+def build_main(
+    program: Program, sys_path: list[str], cells: Mapping[str, int], strategy: str | None
+) -> None:
     """Build `__main__` in a child from the program; called by unpickling a `MainModule`."""
     from nbshm.worker.main_module import build, new_main_module  # noqa: PLC0415  # the child's side of the wall
 
     sys.path[:] = sys_path
+    if strategy is not None:
+        from nbshm.memory.strategies import use_strategy  # noqa: PLC0415  # imports torch, which the strategy is for
+
+        use_strategy(strategy)
     module = new_main_module()
     build(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
     MainHook(Notebook(namespace=vars(module), cells=cells)).install()
+
+
+def _strategy() -> str | None:
+    """Return torch's sharing strategy if the person has chosen it; torch does not pass it on to children."""
+    if "torch.multiprocessing" not in sys.modules:
+        return None
+    from nbshm.memory.strategies import default_strategy, strategy  # noqa: PLC0415  # torch is there already
+
+    return None if strategy() == default_strategy() else strategy()
 
 
 def _plain_pickler(reference: Callable[[Any], Any]) -> Any:

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nbshm.libraries import read_libraries
 from nbshm.seeds import Seeds, draw_seeds
@@ -92,14 +93,22 @@ def _warning_filters() -> Iterator[WarningFilter]:
     """Read Python's filters, but not for categories that a worker can't look up."""
     for action, message, category, module, line in warnings.filters:
         assert isinstance(category, type)  # noqa: S101  # the stubs allow more than `filterwarnings` does
-        if category.__module__ != "__main__" and "<locals>" not in category.__qualname__:
+        name = (category.__module__, category.__qualname__)
+        if name[0] != "__main__" and _looked_up(*name) is category:
             yield WarningFilter(
                 action=action,
                 message=_expression(message),
-                category=(category.__module__, category.__qualname__),
+                category=name,
                 module=_expression(module),
                 line=line,
             )
+
+
+def _looked_up(module: str, name: str) -> Any:
+    found = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _expression(pattern: re.Pattern[str] | str | None) -> str:

@@ -130,11 +130,12 @@ def kernel(directory: Path, *, load: bool = True, env: dict[str, str] | None = N
         manager.kernel_spec.argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         options = {} if env is None else {"env": env}
         manager.start_kernel(stdout=log, stderr=log, cwd=str(directory), **options)
+        running = Kernel(manager, directory)
         try:
-            running = Kernel(manager, directory)
             if load:
                 running.run("%load_ext nbshm").check()
             yield running
         finally:
+            running.client.stop_channels()
             manager.shutdown_kernel(now=True)
             manager.cleanup_resources()

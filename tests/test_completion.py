@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nbshm.completion import Suggestions, suggest
-from nbshm.options import OPTIONS
+from nbshm.option_table import OPTIONS
 
 NAMES = ["table", "total", "_hidden", "model"]
 

@@ -152,7 +152,7 @@ def test_the_strategy_is_shown_and_set(session: Kernel) -> None:
 
 def test_the_help_is_complete(session: Kernel) -> None:
     text = session.value("get_ipython().find_cell_magic('parallel').__doc__")
-    from nbshm.options import OPTIONS
+    from nbshm.option_table import OPTIONS
 
     assert [option.name for option in OPTIONS if option.example not in text] == []
     assert "Examples" in text

@@ -4,7 +4,7 @@ import pytest
 
 from nbshm.markers import Merger, mark, split_at_marks
 
-TOKEN = "c0ffee"
+TOKEN = "c0ffee"  # noqa: S105  # it marks, and keeps no secret
 
 
 def test_text_without_marks_is_one_piece():

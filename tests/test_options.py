@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from nbshm import option_table
 from nbshm import options as options_module
-from nbshm.options import (
-    OPTIONS,
-    OptionError,
-    Options,
-    help_text,
-    markdown_table,
-    parse,
-    parse_defaults,
-    start_methods,
-)
+from nbshm.option_table import OPTIONS, Option, help_text, markdown_table, start_methods
+from nbshm.options import OptionError, Options, parse, parse_defaults
 
 DEFAULTS = Options(nprocs=4, start_method="forkserver")
 
@@ -123,7 +116,7 @@ def test_more_than_four_ranks_a_cpu_are_warned_about(monkeypatch: pytest.MonkeyP
 
 def test_the_default_start_method_is_forkserver_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert start_methods()[0] == "forkserver"
-    monkeypatch.setattr(options_module.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    monkeypatch.setattr(option_table.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
     assert Options().start_method == "spawn"
 
 
@@ -135,7 +128,7 @@ def test_the_help_names_every_option_with_its_default() -> None:
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_examples_and_offered_values_can_be_read(option: options_module.Option) -> None:
+def test_examples_and_offered_values_can_be_read(option: Option) -> None:
     parse(option.example, DEFAULTS)
     for value in option.choices():
         parse(f"{option.name}={value}", DEFAULTS)

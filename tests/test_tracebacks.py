@@ -19,17 +19,17 @@ from nbshm.tracebacks import (
 CELL = "/tmp/ipykernel_1/5.py"  # noqa: S108  # as ipykernel names cells; nothing is there
 
 
-class NeedsTwo(Exception):
+class NeedsTwoError(Exception):
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")
 
 
-class Speechless(Exception):
+class SpeechlessError(Exception):
     def __str__(self):
         raise ValueError
 
 
-class Unreducible(Exception):
+class UnreducibleError(Exception):
     def __reduce__(self):
         raise TypeError("not today")
 
@@ -90,9 +90,9 @@ def test_a_report_travels():
 
 
 def test_an_exception_that_cannot_say_what_it_is_is_reported():
-    report = report_exception(Speechless())
-    assert report.message == "<unprintable Speechless object>"
-    assert "Speechless" in report.rendered
+    report = report_exception(SpeechlessError())
+    assert report.message == "<unprintable SpeechlessError object>"
+    assert "SpeechlessError" in report.rendered
 
 
 def test_the_plain_rendering_is_pythons():
@@ -135,17 +135,17 @@ def test_an_exception_comes_back_with_causes_contexts_and_attributes():
     assert (repr(back.__cause__), back.__suppress_context__) == ("KeyError('why')", True)
 
 
-@pytest.mark.parametrize("error", [NeedsTwo(1, 2), Unreducible(), ValueError(lambda: 0)])
+@pytest.mark.parametrize("error", [NeedsTwoError(1, 2), UnreducibleError(), ValueError(lambda: 0)])
 def test_an_exception_that_would_not_come_back_is_not_packed(error):
     assert pack_exception(error) is None
 
 
 def test_a_cause_that_would_not_come_back_is_stood_in_for():
     error = ValueError("outer")
-    error.__cause__ = NeedsTwo(1, 2)
+    error.__cause__ = NeedsTwoError(1, 2)
     cause = unpack_exception(pack_exception(error)).__cause__
     assert type(cause) is ExceptionStandIn
-    assert str(cause) == "NeedsTwo: 1 and 2"
+    assert str(cause) == "NeedsTwoError: 1 and 2"
 
 
 def test_deep_recursion_gives_a_short_report():

@@ -12,6 +12,7 @@ import numpy as np
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.copying import copy
+from nbshm.memory.extents import address_of_first, extent
 from nbshm.memory.loading import memory_of
 from nbshm.memory.names import Family
 from nbshm.memory.segments import Segment
@@ -125,16 +126,6 @@ def rebuild_mapped(  # noqa: PLR0917  # pickle calls with positions only
     return array
 
 
-def extent(array: Array) -> tuple[int, int]:
-    """Return the lowest address of an array's elements, and the bytes from there to the end of the last."""
-    if array.nbytes == 0:
-        return array.__array_interface__["data"][0], 0
-    reach = [(length - 1) * stride for length, stride in zip(array.shape, array.strides, strict=True)]
-    below = sum(distance for distance in reach if distance < 0)
-    above = sum(distance for distance in reach if distance > 0)
-    return array.__array_interface__["data"][0] + below, above - below + array.itemsize
-
-
 def move(family: Family, segment: Segment, offset: int) -> None:
     """Copy a family's memory into a segment and bind all its names to arrays there."""
     address, nbytes = extent(family.owner)
@@ -144,7 +135,7 @@ def move(family: Family, segment: Segment, offset: int) -> None:
 
 
 def _over(member: Array, segment: Segment, shift: int) -> Array:
-    start = member.__array_interface__["data"][0] + shift
+    start = address_of_first(member) + shift
     array: Array = np.ndarray(
         member.shape, member.dtype, buffer=segment, offset=start, strides=member.strides
     )
@@ -153,7 +144,7 @@ def _over(member: Array, segment: Segment, shift: int) -> Array:
 
 
 def _first(array: Array) -> int:
-    return int(array.__array_interface__["data"][0] - extent(array)[0])
+    return address_of_first(array) - extent(array)[0]
 
 
 def _offset_in_file(array: np.memmap[Any, Any]) -> int | None:
@@ -162,7 +153,7 @@ def _offset_in_file(array: np.memmap[Any, Any]) -> int | None:
     if mapped is None or array.filename is None or array.nbytes == 0 or not Path(array.filename).exists():
         return None
     mapped_from = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
-    address = np.frombuffer(mapped, dtype=np.uint8).__array_interface__["data"][0]
+    address = address_of_first(np.frombuffer(mapped, dtype=np.uint8))
     return int(mapped_from + extent(array)[0] - address)
 
 

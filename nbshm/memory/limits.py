@@ -1,7 +1,7 @@
 """What there is room for: memory, file size, descriptors.
 
-Asked before anything is moved: a page of shared memory that can't be had is a bus error, or a kill, where it is
-first touched.
+Asked before anything is moved: a page of shared memory that can't be had is a bus error, or a kill, where
+it is first touched.
 """
 
 from __future__ import annotations
@@ -67,31 +67,38 @@ def _machine() -> Iterator[Room]:
 
 
 def _control_groups() -> Iterator[Room]:
-    """Yield the room under each memory limit of this process's control groups, of both versions."""
-    for directory in _group_directories():
-        limit = _first_number(directory / "memory.max", directory / "memory.limit_in_bytes")
-        used = _first_number(directory / "memory.current", directory / "memory.usage_in_bytes")
-        if limit is not None and used is not None:
-            yield Room(
-                nbytes=max(0, limit - used + _reclaimable(directory)),
-                where="this container's memory limit",
-                remedy="Raise the container's memory limit, free some, or use smaller pieces.",
-            )
-
-
-def _group_directories(root: Path = Path("/sys/fs/cgroup")) -> Iterator[Path]:
-    """Yield the directories of the memory control groups, this process's own first, then those above it."""
     try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        memberships = Path("/proc/self/cgroup").read_text(encoding="utf-8")
     except FileNotFoundError:
         return
-    for line in lines:
+    for directory in group_directories(memberships, Path("/sys/fs/cgroup")):
+        room = room_in_group(directory)
+        if room is not None:
+            yield room
+
+
+def group_directories(memberships: str, root: Path) -> Iterator[Path]:
+    """Yield the directories of memory control groups in /proc/self/cgroup, each with those above it."""
+    for line in memberships.splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0" or "memory" in controllers.split(","):
             top = root if number == "0" else root / "memory"
             group = top / path.lstrip("/")
             yield group
             yield from (parent for parent in group.parents if parent.is_relative_to(top))
+
+
+def room_in_group(directory: Path) -> Room | None:
+    """Return what a control group, of either version, leaves; None if it sets no limit."""
+    limit = _first_number(directory / "memory.max", directory / "memory.limit_in_bytes")
+    used = _first_number(directory / "memory.current", directory / "memory.usage_in_bytes")
+    if limit is None or used is None:
+        return None
+    return Room(
+        nbytes=max(0, limit - used + _reclaimable(directory)),
+        where="this container's memory limit",
+        remedy="Raise the container's memory limit, free some, or use smaller pieces.",
+    )
 
 
 def _first_number(*files: Path) -> int | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from nbshm.memory.extents import address_of_first, extent
 from nbshm.memory.naming import name_of
 
 Names: TypeAlias = MutableMapping[Any, Any]
@@ -38,7 +39,7 @@ class Family:
     @property
     def address(self) -> int:
         """Where the memory begins."""
-        return int(self.owner.__array_interface__["data"][0])
+        return address_of_first(self.owner)
 
     @property
     def nbytes(self) -> int:
@@ -133,7 +134,8 @@ def _owns_plain_memory(owner: Any) -> bool:
         owner.base is None
         and owner.flags.owndata
         and not owner.dtype.hasobject
-        and owner.nbytes > 0
+        and 0 < owner.nbytes == extent(owner)[1]
+        and extent(owner)[0] == address_of_first(owner)
         and not weakref.getweakrefcount(owner)
     )
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from nbshm.memory.extents import extent
+
 _DEPTH = 5
 _DEAD_ENDS = (ModuleType, type, FunctionType, BuiltinFunctionType, str, bytes, int, float)
 
@@ -42,8 +44,6 @@ def _extent(value: Any) -> tuple[int, int] | None:
     """Return address and size of the memory of an array, or of the storage of a tensor."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None and issubclass(type(value), numpy.ndarray):
-        from nbshm.memory.arrays import extent  # noqa: PLC0415  # imports numpy, which is there
-
         return extent(value)
     if torch is not None and issubclass(type(value), torch.Tensor) and torch._C._has_storage(value):  # noqa: SLF001  # sparse tensors have none
         storage = value.untyped_storage()

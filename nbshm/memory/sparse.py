@@ -1,6 +1,7 @@
 """How sparse tensors travel: by their parts, which are tensors with memory to share.
 
-torch's own reduction would do, but it keeps every tensor that it rebuilds in a list that only `torch.load` empties.
+torch's own reduction would do, but it keeps every tensor that it rebuilds in a list that only `torch.load`
+empties.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Census:
     def explains(self, buffer: Buffer) -> bool:
         """Tell whether known tensors are all that sees the memory of a storage, so that it may be moved."""
         storage: torch.UntypedStorage = buffer.keeper
-        if not can_move() or not storage.resizable() or _is_pinned(storage):
+        if not can_move() or not storage.resizable() or storage.is_shared() or _is_pinned(storage):
             return False
         holders = dict(buffer.holders)
         if _are_all(storage, holders):

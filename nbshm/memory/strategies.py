@@ -15,6 +15,11 @@ def strategy() -> str:
     return str(multiprocessing.get_sharing_strategy())  # type: ignore[no-untyped-call]
 
 
+def default_strategy() -> str:
+    """Return the name of the strategy that a process has in which nobody has chosen one."""
+    return "file_descriptor" if "file_descriptor" in strategies() else "file_system"
+
+
 def use_strategy(name: str) -> None:
     """Put a strategy in force in this process; torch passes it on to no other.
 

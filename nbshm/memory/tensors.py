@@ -85,7 +85,7 @@ def restore_state(tensor: torch.Tensor, state: _State) -> None:
 
 
 def reducers(buffers: Buffers) -> dict[type, Callable[[Any], Reduced]]:
-    """Return the reducers of one pickle, by exact type; a subclass of tensors pickles itself, down to storages."""
+    """Return the reducers of one pickle, by exact type; a subclass pickles itself, down to storages."""
     reducer = TensorReducer(buffers=buffers)
     return {
         torch.Tensor: reducer.tensor,

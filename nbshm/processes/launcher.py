@@ -18,6 +18,7 @@ from multiprocessing import util
 
 from nbshm.processes.lifelines import Lifeline
 from nbshm.processes.messages import Setup
+from nbshm.processes.places import new_page
 from nbshm.processes.servers import Server
 from nbshm.processes.start_methods import ForkMethod, ForkserverMethod, Method, SpawnMethod, StartMethod
 from nbshm.processes.sweeping import Sweeper
@@ -35,10 +36,10 @@ class Launcher:
 
     def __init__(self, *, work: str = "nbshm.worker.work:run", preload: Sequence[str] = PRELOAD) -> None:
         self._work = work
-        self._server = Server(preload=preload)
+        self.sweeper = Sweeper()
+        self._server = Server(self.sweeper, preload=preload)
         self._lifeline = Lifeline()
         self._closed = False
-        self.sweeper = Sweeper()
         self._methods: dict[StartMethod, Method] = {
             "forkserver": ForkserverMethod(self._server),
             "spawn": SpawnMethod(),
@@ -50,7 +51,6 @@ class Launcher:
         """Start what the first run would have to wait for, without waiting."""
         self.sweeper.start()
         self._server.ensure_started()
-        self._watch_server()
 
     def renew(self) -> None:
         """Let new workers come from a new forkserver, which imports everything afresh."""
@@ -80,11 +80,8 @@ class Launcher:
     def forget(self) -> None:
         """Let go, in a forked child of the kernel, of what tells others that the kernel lives."""
         self._lifeline.forget()
+        self._server.forget()
         self.sweeper.forget()
-
-    def _watch_server(self) -> None:
-        if self._server.pid is not None:
-            self.sweeper.begin_group(self._server.pid)
 
     def _start(self, rank: int, nprocs: int, method: Method) -> Worker:
         with contextlib.ExitStack() as kernel_ends, contextlib.ExitStack() as worker_ends:
@@ -94,10 +91,14 @@ class Launcher:
             stdout, stderr = (_pipe(kernel_ends, worker_ends) for _ in range(2))
             util.register_after_fork(ours, socket.socket.close)  # a forked child has no business with it
             popen = method.start(theirs, self._work, name=f"nbshm-rank-{rank}")
-            worker = Worker(rank=rank, popen=popen, channel=Channel(ours), stdout=stdout[0], stderr=stderr[0])
+            page = new_page()
+            kernel_ends.callback(os.close, page)
+            worker = Worker(
+                rank=rank, popen=popen, channel=Channel(ours), stdout=stdout[0], stderr=stderr[0], page=page
+            )
             setup = pickle.dumps(Setup(rank=rank, nprocs=nprocs))
             with contextlib.suppress(BrokenPipeError):  # it has died already; supervision will tell
-                worker.channel.send(setup, [stdout[1], stderr[1], self._lifeline.read_end])
+                worker.channel.send(setup, [stdout[1], stderr[1], self._lifeline.read_end, page])
             kernel_ends.pop_all()
         return worker
 

@@ -42,8 +42,9 @@ class Listener:
     def listen(self) -> list[Event]:
         """Return what has been said since the last time."""
         exitcode = self.worker.exitcode  # asked first: nothing is said after it
-        said = list(self._said())
-        events = [*self._printed(), *said]
+        frames = self._frames()
+        events = [*self._printed()]
+        events += [event for frame in frames for event in self._said(frame)]
         return events if exitcode is None else [*events, *self._end(exitcode)]
 
     def take_descriptors(self) -> list[int]:
@@ -60,16 +61,16 @@ class Listener:
         yield from self._place(self._in_text.text(self._pipes["stdout"].read()))
         yield from self._text("stderr", self._pipes["stderr"].read())
 
-    def _said(self) -> Iterator[Event]:
+    def _frames(self) -> list[Frame | Note]:
         try:
-            frames = self.worker.channel.feed()
+            return [*self.worker.channel.feed()]
         except DescriptorsLost as error:
-            yield Note(rank=self.worker.rank, text=f"a message was lost: {error.strerror}")
-            return
-        for frame in frames:
-            yield from self._read(frame)
+            return [Note(rank=self.worker.rank, text=f"a message was lost: {error.strerror}")]
 
-    def _read(self, frame: Frame) -> Iterator[Event]:
+    def _said(self, frame: Frame | Note) -> Iterator[Event]:
+        if isinstance(frame, Note):
+            yield frame
+            return
         event = _unpickled(frame, self.worker.rank)
         if isinstance(event, Result):
             self._descriptors += frame.fds
@@ -85,7 +86,12 @@ class Listener:
         yield from self._place(self._in_text.finish())
         for stream in self._pipes:
             yield from self._text(stream, b"", final=True)
-        yield Ended(rank=self.worker.rank, exitcode=exitcode, seconds=time.monotonic() - self.worker.born)
+        yield Ended(
+            rank=self.worker.rank,
+            exitcode=exitcode,
+            seconds=time.monotonic() - self.worker.born,
+            last_line=self.worker.place,
+        )
 
     def _place(self, pieces: Iterable[Piece[Display | Cleared]]) -> Iterator[Event]:
         for piece in pieces:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """The first message: who the worker is. Its descriptors are stdout, stderr and the lifeline."""
+    """The first message: who the worker is.
+
+    Its descriptors are stdout, stderr, the lifeline, and the page on which the worker notes its place.
+    """
 
     rank: int
     nprocs: int

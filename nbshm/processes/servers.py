@@ -16,14 +16,17 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import forkserver, get_start_method, resource_tracker, set_start_method
 from typing import Any
 
+from nbshm.processes.sweeping import Sweeper
+
 
 class Server:
     """The forkserver that the next workers come from, and older ones that still have workers."""
 
-    def __init__(self, *, preload: Sequence[str]) -> None:
+    def __init__(self, sweeper: Sweeper, *, preload: Sequence[str]) -> None:
+        self._sweeper = sweeper
         self._preload = list(preload)
         self._changing = threading.RLock()
-        self._retired: list[int] = []
+        self._retired: set[int] = set()
         self._current = self._new()
 
     @property
@@ -34,10 +37,9 @@ class Server:
     def ensure_started(self) -> None:
         """Start the server if none runs; what it imports is not waited for."""
         with self._changing:
-            self._reap()
-            resource_tracker.ensure_running()  # it unblocks SIGINT behind it, so it comes first
-            with interrupts_blocked(), start_method_kept():
-                self._ensure_running()
+            self._bury()
+            if self.pid is None:
+                self._start()
 
     def connect(self, fds: list[int]) -> tuple[int, int]:
         """Have a process forked that holds `fds`; return where its pid is read and where it is written to."""
@@ -50,7 +52,7 @@ class Server:
         with self._changing:
             pid = _let_go(self._current)
             if pid is not None:
-                self._retired.append(pid)
+                self._retired.add(pid)
             self._current = self._new()
 
     def close(self) -> None:
@@ -59,23 +61,33 @@ class Server:
             self.renew()
             for pid in self._retired:
                 _kill(pid)
-            while self._retired:
-                _wait(self._retired.pop(), 0)
+                _has_ended(pid, 0)
+                self._sweeper.end_group(pid)
+            self._retired.clear()
+
+    def forget(self) -> None:
+        """Let go in a forked child of the kernel: its life should not prolong the server's."""
+        _let_go(self._current)
 
     def _new(self) -> forkserver.ForkServer:
         server = forkserver.ForkServer()
         server.set_forkserver_preload(self._preload)
         return server
 
-    def _ensure_running(self) -> None:
-        try:
+    def _start(self) -> None:
+        resource_tracker.ensure_running()  # it unblocks SIGINT behind it, so it comes first
+        with interrupts_blocked(), start_method_kept():
             self._current.ensure_running()
-        except ChildProcessError:  # somebody has waited for all children of the kernel, this one too
-            self._current = self._new()
-            self._current.ensure_running()
+        if self.pid is not None:
+            self._sweeper.begin_group(self.pid)
 
-    def _reap(self) -> None:
-        self._retired = [pid for pid in self._retired if not _wait(pid, os.WNOHANG)]
+    def _bury(self) -> None:
+        """Take leave of servers that have ended, the one in use too: something may have killed it."""
+        if self.pid is not None and _has_ended(self.pid, os.WNOHANG):
+            self.renew()
+        for pid in [pid for pid in self._retired if _has_ended(pid, os.WNOHANG)]:
+            self._retired.remove(pid)
+            self._sweeper.end_group(pid)
 
 
 @contextlib.contextmanager
@@ -124,8 +136,11 @@ def _kill(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _wait(pid: int, options: int) -> bool:
-    """Take a server's exit status; return whether it has ended."""
+def _has_ended(pid: int, options: int) -> bool:
+    """Take a server's exit status, if it has one; tell whether it has ended.
+
+    Somebody else may have taken it, waiting for any child of the kernel.
+    """
     try:
         return os.waitpid(pid, options)[0] == pid
     except ChildProcessError:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Protocol
 
+from nbshm.processes.places import read_place
 from nbshm.processes.readiness import wait_readable
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.transport import Channel
@@ -37,7 +38,9 @@ class Popen(Protocol):
 class Worker:
     """One worker process: its channel, the pipes that it prints to, and its end."""
 
-    def __init__(self, *, rank: int, popen: Popen, channel: Channel, stdout: int, stderr: int) -> None:
+    def __init__(
+        self, *, rank: int, popen: Popen, channel: Channel, stdout: int, stderr: int, page: int
+    ) -> None:
         self.rank = rank
         self.pid = popen.pid
         self.channel = channel
@@ -45,6 +48,7 @@ class Worker:
         self.stderr = stderr
         self.born = time.monotonic()
         self._popen = popen
+        self._page = page
         self._pidfd = _open_pidfd(popen.pid)
         self._exitcode: int | None = None
         self._closed = False
@@ -75,6 +79,11 @@ class Worker:
             self._exitcode = LOST if code is None else code
         return self._exitcode
 
+    @property
+    def place(self) -> str | None:
+        """Where in the notebook the worker was when it last looked: `In [7] line 5`."""
+        return read_place(self._page)
+
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal to the process, if it still is there."""
         with contextlib.suppress(ProcessLookupError):
@@ -99,7 +108,7 @@ class Worker:
         self._closed = True
         self.channel.close()
         self._popen.close()
-        for fd in (self.stdout, self.stderr, self._pidfd):
+        for fd in (self.stdout, self.stderr, self._page, self._pidfd):
             if fd is not None:
                 os.close(fd)
 

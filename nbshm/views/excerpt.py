@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 KEPT_LINES = 100  # at each end
 KEPT_BYTES = 64 << 10  # of text at each end of each stream: 256 KiB a rank
 KEPT_RICH_BYTES = 8 << 20  # of figures and the like, at each end
-SHOWN_LINES = 200  # of the tail, while the cell runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +121,6 @@ class Excerpt:
         if self._left_out:
             yield Gap(pieces=self._left_out)
         yield from (kept.piece for kept in self._last)
-
-    def tail(self, lines: int = SHOWN_LINES) -> list[str]:
-        """Return the last lines of text, the newest last."""
-        kept = [*self._first, *self._last][-lines:]
-        return [entry.piece.text for entry in kept if isinstance(entry.piece, Text)]
 
 
 def _shortened(piece: Text | Rich) -> Text | Rich:

@@ -56,15 +56,17 @@ class PageView:
         self._finished = True
         self._story.finish(failures, stopped)
         passages = self._story.passages()
-        self._publish(bundles(passages, self._nprocs) if passages else [])
-        if self._live is not None:
-            self._live.close()
+        try:
+            self._publish(bundles(passages, self._nprocs) if passages else [])
+        finally:
+            if self._live is not None:
+                self._live.close()
 
     def _refresh(self, now: float) -> None:
         ranks = range(self._nprocs)
         html = rows_html([self._rows.row(rank, now, self._story.last_line(rank)) for rank in ranks])
         if self._live is None:
-            plain = f"{self._nprocs} ranks are running"
+            plain = "1 rank is running" if self._nprocs == 1 else f"{self._nprocs} ranks are running"
             self._live = LiveView(html, plain=plain, display_id=self._display_id)
         else:
             self._live.update(html)

@@ -54,28 +54,19 @@ def run_body(
     *,
     voice: Voice,
     interrupted: Callable[[], bool],
-    flags: int = 0,
     dumps: Dumps = pickle.dumps,
     loads: Loads = pickle.loads,
 ) -> BodyEnd:
     """Run a body in a module and return how it ended.
 
-    `interrupted` tells whether nbshm's interrupt has arrived. `flags` are the compiler's in the notebook: a
-    `from __future__` of an earlier cell holds in later ones. `dumps` and `loads` are for the exception.
+    `interrupted` tells whether nbshm's interrupt has arrived. `dumps` and `loads` are for the exception.
     """
     shell = warm_up()
     shell.adopt(module)
-    shell.compile.flags |= flags
     try:
-        with (
-            shell.at_work(voice, interrupted),
-            nobody_at_the_keyboard(),
-            cells_by_number(shell.compile.cells),
-        ):
+        with shell.at_work(voice, interrupted), nobody_at_the_keyboard(), cells_by_number(shell.cells):
             return _end_of(body, shell, dumps, loads)
-    except (
-        KeyboardInterrupt
-    ):  # it came when the body had ended already, or while its failure was being reported
+    except KeyboardInterrupt:  # when the body had ended already, or while its failure was being reported
         return BodyInterrupted()
 
 
@@ -96,6 +87,6 @@ def _exit(error: SystemExit, shell: WorkerShell) -> BodyEnd:
         case None | 0:
             return BodyValue(value=None)
         case int(code):
-            return BodyExited(code=code, text=None, line=shell.report(error).where)
+            return BodyExited(code=int(code), text=None, line=shell.report(error).where)
         case _:
             return BodyExited(code=1, text=safe_message(error), line=shell.report(error).where)

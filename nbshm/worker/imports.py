@@ -56,7 +56,7 @@ def _act_after(spec: ModuleSpec, actions: list[Action]) -> None:
     execute = loader.exec_module
 
     def execute_and_act(module: ModuleType) -> None:
-        del loader.exec_module  # once; a reload is the person's affair
+        vars(loader).pop("exec_module", None)  # once; a reload is the person's affair
         execute(module)
         for action in actions:
             action(module)

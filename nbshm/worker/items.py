@@ -20,10 +20,6 @@ class Sliced:
         """Return the items of a range."""
         return self._items[wanted.start : wanted.stop]
 
-    def has_ended(self) -> bool:
-        """Tell whether there are no items after those that have been asked for."""
-        return True
-
 
 class Streamed:
     """Items that come one after the other, and never again.
@@ -40,9 +36,8 @@ class Streamed:
     def take(self, wanted: Range, others: Iterable[Range]) -> Sequence[Any]:
         """Return the items of a range, fewer if there are no more; keep those before it that others hold."""
         others = list(others)
-        self._kept = [kept for kept in self._kept if any(_overlap(kept[0], other) for other in others)] + [
-            kept for kept in self._kept if _overlap(kept[0], wanted)
-        ]
+        needed = [wanted, *others]
+        self._kept = [kept for kept in self._kept if any(_overlap(kept[0], range_) for range_ in needed)]
         if wanted.start < self.position:
             return [item for kept, items in self._kept for item in _part(kept, items, wanted)]
         self.skip_to(wanted.start, others)

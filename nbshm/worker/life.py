@@ -27,6 +27,7 @@ from nbshm.tracebacks import report_exception
 from nbshm.worker import lifeline, standard_streams
 from nbshm.worker.departure import leave_kernel
 from nbshm.worker.kernel_interrupts import KernelInterrupts
+from nbshm.worker.whereabouts import Whereabouts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class Seat:
     nprocs: int
     channel: Channel
     interrupts: KernelInterrupts
+    whereabouts: Whereabouts
 
     def say(self, event: Event, fds: Sequence[int] = ()) -> None:
         """Send an event, and descriptors beside it, whole: an interrupt waits until it has gone."""
@@ -127,10 +129,16 @@ def _take_seat(channel: Channel) -> Seat | None:
     if frame is None:
         return None
     setup: Setup = pickle.loads(frame.payload)
-    stdout, stderr, line = frame.fds
+    stdout, stderr, line, page = frame.fds
     lifeline.arm(line)
     standard_streams.redirect(stdout, stderr)
-    return Seat(rank=setup.rank, nprocs=setup.nprocs, channel=channel, interrupts=KernelInterrupts())
+    return Seat(
+        rank=setup.rank,
+        nprocs=setup.nprocs,
+        channel=channel,
+        interrupts=KernelInterrupts(),
+        whereabouts=Whereabouts(page),
+    )
 
 
 def _work(seat: Seat, work: str) -> int:

@@ -33,18 +33,6 @@ class Loop:
                     loop.run_until_complete(task)
             raise
 
-    def close(self) -> None:
-        """Cancel what still runs and close the loop."""
-        if self._loop is None:
-            return
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
-        self._loop = None
-
     def _open(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()

@@ -63,9 +63,9 @@ class Voice:
     def _mark(self) -> None:
         if self._token is None:
             return
-        sys.stdout.flush()
-        # The kernel may be gone or the pipe closed: the event will then say so, or tell the display unplaced.
-        with contextlib.suppress(OSError):
+        # Code may have closed either: the display is then told where it can be, at the end of the text.
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
             os.write(self._pipe, mark(self._token, self._number))
         self._number += 1
 

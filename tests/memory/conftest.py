@@ -1,126 +1,24 @@
-"""A notebook of the tests' own, and children that stand for workers: they get descriptors over a socket."""
-
 from __future__ import annotations
 
 import gc
-import io
 import os
-import pickle
-import socket
-import subprocess
-import sys
-from collections import ChainMap
-from collections.abc import Callable, Iterator
-from multiprocessing import resource_tracker
-from multiprocessing.reduction import ForkingPickler
+from collections.abc import Iterator
+from multiprocessing import get_context, resource_tracker
 from pathlib import Path
-from typing import Any
 
-import cloudpickle
 import pytest
 import torch
-
-from nbshm.memory.buffers import Buffers
-from nbshm.memory.names import NotebookNames
-from nbshm.memory.placing import Placement, place
-from nbshm.memory.reducers import reducers
-from nbshm.memory.segments import Segments
-
-CHILD = Path(__file__).with_name("child.py")
-TIMEOUT = 60
-
-
-class ValuePickler(cloudpickle.Pickler):
-    def __init__(self, file, buffers, is_shared):
-        carried = ForkingPickler(io.BytesIO()).dispatch_table
-        # Before __init__: the C pickler looks for it there, and never again.
-        self.dispatch_table = ChainMap(reducers(buffers, is_shared), carried, cloudpickle.Pickler.dispatch_table)
-        super().__init__(file, protocol=5)
-
-
-def pickled(value: Any, buffers: Buffers, is_shared: Callable[[Any], bool] = lambda _: True) -> bytes:
-    file = io.BytesIO()
-    ValuePickler(file, buffers, is_shared).dump(value)
-    return file.getvalue()
-
-
-class Child:
-    """A process that runs code on the values that it is sent, one job after the other."""
-
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        self._socket.settimeout(TIMEOUT)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, str(CHILD), str(theirs.fileno())], pass_fds=[theirs.fileno()]
-            )
-
-    def send(self, payload: bytes, placement: Placement, code: str) -> None:
-        message = pickle.dumps((payload, placement.places, placement.sizes, code))
-        socket.send_fds(self._socket, [len(message).to_bytes(8, "little")], list(placement.fds))
-        self._socket.sendall(message)
-
-    def receive(self, placement: Placement) -> Any:
-        length, fds, _, _ = socket.recv_fds(self._socket, 8, 16)
-        message = b""
-        while len(message) < int.from_bytes(length, "little"):
-            part = self._socket.recv(1 << 16)
-            if not part:
-                raise EOFError("the child is gone")
-            message += part
-        parcel = pickle.loads(message)
-        with placement.loading(parcel, fds):
-            outcome = pickle.loads(parcel.pickled)
-        return outcome
-
-    def close(self) -> None:
-        self._socket.close()
-        assert self._process.wait(TIMEOUT) == 0
-
-
-class Notebook:
-    """A namespace, and runs of code in children that share it."""
-
-    def __init__(self, children: list[Child]) -> None:
-        self.namespace: dict[str, Any] = {}
-        self.out: dict[int, Any] = {}
-        self.segments = Segments()
-        self._children = children
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self.namespace[name] = value
-
-    def __getitem__(self, name: str) -> Any:
-        return self.namespace[name]
-
-    def place(self, *wanted: str, is_shared: Callable[[Any], bool] = lambda _: True) -> tuple[bytes, Placement]:
-        names = NotebookNames(self.namespace, self.out)
-        buffers = Buffers()
-        payload = pickled({name: self.namespace[name] for name in wanted}, buffers, is_shared)
-        return payload, place(buffers, names=names, segments=self.segments)
-
-    def run(
-        self, code: str, *wanted: str, ranks: int = 1, is_shared: Callable[[Any], bool] = lambda _: True
-    ) -> list[Any]:
-        """Run code in children on the names; `result` is what it binds."""
-        payload, placement = self.place(*wanted, is_shared=is_shared)
-        with placement:
-            try:
-                for rank, child in enumerate(self._children[:ranks]):
-                    child.send(payload, placement, f"rank = {rank}\n{code}")
-                outcomes = [child.receive(placement) for child in self._children[:ranks]]
-            finally:
-                placement.copy_back()
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        return outcomes
+from memory_notebook import Child, Notebook, open_descriptors
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _tracker() -> None:
-    """Start what multiprocessing starts once and keeps, so that it is not taken for a leak."""
+def _kept_by_others() -> None:
+    """Start what multiprocessing and torch start once and keep, so that it is not taken for a leak."""
     resource_tracker.ensure_running()
+    get_context("spawn").Array("b", 1, lock=False)
+    torch.multiprocessing.set_sharing_strategy("file_system")
+    torch.zeros(1).share_memory_()
+    torch.multiprocessing.set_sharing_strategy("file_descriptor")
 
 
 @pytest.fixture(scope="session")
@@ -141,23 +39,10 @@ def notebook(children: list[Child]) -> Iterator[Notebook]:
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Iterator[None]:
-    """Fail a test that leaves a descriptor or a file in /dev/shm."""
-    gc.collect()
-    before = open_descriptors(), set(os.listdir("/dev/shm"))
+    """Fail a test that leaves a descriptor or a file of this process in /dev/shm."""
+    descriptors = open_descriptors()
     yield
-    gc.collect()
-    assert open_descriptors() <= before[0]
-    assert set(os.listdir("/dev/shm")) <= before[1]
-
-
-def open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
-def memory_of(value: Any) -> int:
-    return value.data_ptr() if isinstance(value, torch.Tensor) else value.__array_interface__["data"][0]
-
-
-def in_segment(notebook: Notebook, value: Any) -> bool:
-    return notebook.segments.find(memory_of(value), 1) is not None
-
+    if open_descriptors() > descriptors:
+        gc.collect()
+    assert open_descriptors() <= descriptors
+    assert not list(Path("/dev/shm").glob(f"*_{os.getpid()}_*"))  # noqa: S108  # it is only read

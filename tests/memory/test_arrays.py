@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import Notebook, in_segment
+from memory_notebook import Notebook, in_segment
 
-from nbshm.memory.arrays import extent
+from nbshm.memory.extents import extent
 
 DTYPES = ["?", "i1", ">i4", "u8", "f2", ">f8", "c16", "g", "G", "M8[s]", "m8[ms]", "S4", "U5", "V3"]
 VALUES = {"S4": b"ab", "U5": "é✓", "V3": b"xyz"}
@@ -182,4 +182,3 @@ def test_the_extent_of_an_array_is_what_its_strides_reach(array, start, length):
     address, nbytes = extent(array)
     assert nbytes == length
     assert length == 0 or address - base.__array_interface__["data"][0] == start
-

@@ -8,7 +8,7 @@ from multiprocessing.reduction import ForkingPickler
 import numpy as np
 import pytest
 import torch
-from conftest import Notebook, in_segment
+from memory_notebook import Notebook, in_segment
 from torch.multiprocessing import reductions
 
 from nbshm.memory.plain_torch import PlainTorch

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from conftest import Notebook, in_segment
+from memory_notebook import Notebook, in_segment
 
 from nbshm.memory.segments import Segment
 from nbshm.memory.storages import can_move, move, swap

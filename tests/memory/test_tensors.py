@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import Notebook
+from memory_notebook import Notebook
 
 from nbshm.refusals import Unsendable
 
-DTYPES = (
-    "float64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2 complex64 complex128 bool int8 uint8 int16 uint16 "
-    "int32 uint32 int64 uint64"
-).split()
+NAMES = "float64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2 complex64 complex128 bool"
+DTYPES = [*NAMES.split(), *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
 
 
 def test_every_dtype_is_shared(notebook: Notebook):
@@ -86,6 +84,7 @@ def test_a_grad_is_shared_and_a_new_one_is_private(notebook: Notebook):
     assert tagged.grad.tolist() == [5, 5]
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
 def test_sparse_tensors_share_their_values(notebook: Notebook):
     made = {"check_invariants": False}
     coalesced = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), is_coalesced=True, **made)
@@ -151,7 +150,7 @@ def test_a_tensor_made_while_pickling_lives_until_the_worker_has_it(notebook: No
 
 def test_a_part_of_a_graph_is_refused_with_the_remedy(notebook: Notebook):
     notebook["y"] = torch.ones(2, requires_grad=True) * 3
-    with pytest.raises(Unsendable, match="autograd graph.*detach"):
+    with pytest.raises(Unsendable, match=r"autograd graph.*detach"):
         notebook.place("y")
 
 
@@ -165,5 +164,3 @@ def test_subclasses_share_their_memory(notebook: Notebook):
     buffer = notebook["b"] = torch.nn.Buffer(torch.zeros(2))
     notebook.run("b[0] = 1; assert isinstance(b, torch.nn.Buffer)", "b")
     assert buffer.tolist() == [1, 0]
-
-

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import gc
+import multiprocessing
 import os
 import sys
 import threading
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -34,8 +37,11 @@ def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail where a test leaves descriptors or threads behind."""
     if "launcher" in request.fixturenames:
         request.getfixturevalue("launcher")
+    resource_tracker.ensure_running()
     before = _held()
     yield
+    multiprocessing.set_start_method(None, force=True)  # what was unpickled may have fixed it
+    gc.collect()
     assert _held() == before
 
 

@@ -73,6 +73,27 @@ def test_a_kill_from_outside_stops_the_other_ranks(launcher, method):
     assert {stop.rank for stop in verdict.stopped} == {0, 2}
 
 
+def test_a_death_without_words_says_where_it_was(launcher, method):
+    code = "def loop():\n    while True:\n        pass\n\nloop()\n"
+    with supervised(launcher, method, 1, "run_cell", code) as (supervisor, (worker,)):
+        for _ in supervisor:  # at least ten times a second
+            if worker.place is not None:
+                worker.send_signal(signal.SIGKILL)
+        (failure,) = supervisor.verdict.failures
+    assert failure.line in {"In [7] line 2", "In [7] line 3"}
+
+
+def test_who_was_stopped_says_where(launcher, method):
+    with supervised(launcher, method, 1, "run_cell", "import time\ntime.sleep(3600)") as (
+        supervisor,
+        (worker,),
+    ):
+        for _ in supervisor:
+            if worker.place == "In [7] line 2":
+                supervisor.stop()
+        assert supervisor.verdict.stopped[0].line == "In [7] line 2"
+
+
 def test_last_words_survive_a_kill(launcher, method):
     run = perform(launcher, method, 1, "print_and", "kill_self")
     assert (run.text(), run.text(stream="stderr")) == ("first", "unfinished")

@@ -60,12 +60,6 @@ def test_what_processes_synchronise_by_arrives(make):
     assert type(through_a_job(make())).__name__ == type(make()).__name__
 
 
-def test_a_shared_value_is_the_same_memory():
-    value = spawn.Value("i", 3)
-    through_a_job(value).value = 4
-    assert value.value == 4
-
-
 def test_a_queue_arrives():
     queue = spawn.SimpleQueue()
     through_a_job(queue).put("item")

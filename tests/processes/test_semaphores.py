@@ -38,6 +38,13 @@ step("done")
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def heap():
+    """Hold a block of the heap that multiprocessing keeps for shared values, so that it is there all the time."""
+    yield (value := fork.Value("i", 0))
+    del value
+
+
 def pickled(value):
     with collecting_descriptors() as collected:
         stream = io.BytesIO()

@@ -150,7 +150,7 @@ def test_threads_may_send_at_the_same_time(channels):
     payloads = [other.receive().payload for _ in threads]
     for thread in threads:
         thread.join()
-    assert sorted(set(payload) for payload in payloads) == [{number} for number in range(8)]
+    assert sorted(bytes(set(payload)) for payload in payloads) == [bytes([number]) for number in range(8)]
 
 
 def test_one_feed_does_not_take_for_ever(channels):

@@ -61,8 +61,3 @@ def test_a_display_with_an_id_is_replaced_wherever_it_is_kept() -> None:
     excerpt.replace("id", new)
     excerpt.replace("unknown", old)
     assert list(excerpt.pieces()) == [new, Text(text="between")]
-
-
-def test_the_tail_is_the_last_lines() -> None:
-    assert filled(*"abcdef").tail(2) == ["e", "f"]
-    assert len(filled(*(str(number) for number in range(1000))).tail()) == 200

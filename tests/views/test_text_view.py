@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from nbshm.events import Display, Ended, Event, Note, Output, Progress, Tick
 from nbshm.views import text as text_module
+from nbshm.views.choice import choose_view
 from nbshm.views.text import TextView
 
 
@@ -112,3 +115,7 @@ def test_a_display_comes_after_what_its_rank_said_before(clock, capsys, monkeypa
     show(viewing, out(1, "before"), Display(rank=1, data={"text/plain": "<Figure>"}), out(1, "after\n"))
     viewing.finish()
     assert capsys.readouterr().out == "[rank 1] before\n[rank 1]\n<Figure>\n[rank 1] after\n"
+
+
+def test_a_terminal_gets_text() -> None:
+    assert type(choose_view(SimpleNamespace())) is TextView

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -85,7 +86,10 @@ def test_claims_may_be_nested():
 
 
 def test_an_endless_iterable_can_be_shared():
-    code = "import itertools\nresult = []\nfor i in claim(itertools.count()):\n  result.append(i)\n  if i > 500: break"
+    code = (
+        "import itertools\nresult = []\n"
+        "for i in claim(itertools.count()):\n  result.append(i)\n  if i > 500: break"
+    )
     taken = sorted(itertools.chain(*results(code)))
     assert taken[:500] == list(range(500))
     assert len(set(taken)) == len(taken)
@@ -118,7 +122,9 @@ def test_ranks_with_different_lengths_are_told_both(make):
     code = f"try:\n  list(claim({items}))\nexcept ValueError as error: result = str(error)"
     told = [text for text in results(code, nprocs=2) if text is not None]
     assert told
-    assert all("rank 0" in text and "rank 1" in text and "10 items" in text for text in told)
+    assert all(re.search("rank 0 has 10", text) and re.search("rank 1 has 1[12]", text) for text in told), (
+        told
+    )
 
 
 @pytest.mark.parametrize("items", ["{1, 2}", "frozenset([1])"])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nbshm.worker.shared_loops import NOTHING, Range, SharedLoop
+from nbshm.worker.shared_loops import Range, SharedLoop
 
 
 def loop(nprocs: int, length: int | None = None) -> SharedLoop:

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+from multiprocessing import resource_sharer
+
+import numpy as np
+import pytest
+from memory_notebook import open_descriptors
+
+from nbshm.memory.mapping import Mapping
+from nbshm.memory.segments import Segment, Segments
+
+
+def test_a_segment_lives_as_long_as_an_array_in_it():
+    before = open_descriptors()
+    segment = Segment.create(4096)
+    fd = segment.fd
+    array = np.frombuffer(segment, np.uint8)
+    del segment
+    gc.collect()
+    os.fstat(fd)
+    array[0] = 1
+    del array
+    assert open_descriptors() == before
+
+
+def test_memory_is_found_in_the_segment_that_holds_all_of_it():
+    segments = Segments()
+    first, second = segments.create(4096), segments.create(8192)
+    assert segments.find(first.address + 100, 10) is first
+    assert segments.find(second.address, 8192) is second
+    assert segments.find(second.address + 8000, 4096) is None
+    assert segments.find(1, 1) is None
+
+
+def test_a_segment_that_is_gone_is_found_no_more():
+    segments = Segments()
+    address = segments.create(4096).address
+    assert segments.find(address, 1) is None
+    assert len(segments) == 0
+
+
+def test_a_segment_that_cannot_be_made_leaves_no_descriptor():
+    before = open_descriptors()
+    with pytest.raises(OSError, match=r"large|Invalid|allocate"):
+        Segment.create(2**63 - 1)
+    with pytest.raises(ValueError, match="mmap length"):
+        Segment.over(os.memfd_create("empty"), 4096)
+    assert open_descriptors() == before
+
+
+def test_a_pickled_segment_is_the_same_memory():
+    segment = Segment.create(4096)
+    other = pickle.loads(pickle.dumps(segment))
+    resource_sharer.stop()
+    segment[5] = 7
+    assert other[5] == 7
+    assert other.fd != segment.fd
+
+
+def test_a_mapping_maps_each_segment_once_and_closes_its_descriptors():
+    segment = Segment.create(4096)
+    before = open_descriptors()
+    with Mapping([os.dup(segment.fd)], [4096]) as mapping:
+        shared, private = mapping.shared(0), mapping.private(0)
+        assert mapping.shared(0) is shared
+        assert mapping.private(0) is private
+        private[0], shared[1] = 1, 2
+        assert (segment[0], segment[1]) == (0, 2)
+        place = mapping.place_of(shared.address + 10, 5)
+        assert (place.segment, place.offset, place.nbytes) == (0, 10, 5)
+        assert mapping.place_of(segment.address, 5) is None
+    del shared, private
+    assert open_descriptors() == before

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from crews import perform, supervised, wait_until_gone
+
+from nbshm.processes.launcher import Launcher
+from nbshm.processes.servers import Server, interrupts_blocked, start_method_kept
+from nbshm.processes.sweeping import Sweeper
+
+
+@pytest.fixture
+def server():
+    sweeper = Sweeper()
+    server = Server(sweeper, preload=["nbshm.worker.life"])
+    yield server
+    server.close()
+    sweeper.close()
+
+
+@pytest.fixture
+def importable(monkeypatch):
+    """Let a forkserver find the modules of these tests."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+
+
+@pytest.fixture
+def own_launcher(importable):  # noqa: ARG001  # a fixture that a fixture needs
+    """A launcher whose forkserver a test may ill-treat."""
+    launcher = Launcher(work="behaviours:run", preload=["group_leader"])
+    launcher.prepare()
+    yield launcher
+    launcher.close()
+
+
+def server_pid(launcher):
+    return launcher._server.pid
+
+
+def blocked_signals(pid):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("SigBlk:")[2].split()[0], 16)
+
+
+@pytest.mark.usefixtures("importable")
+def test_starting_does_not_wait_for_what_is_preloaded():
+    launcher = Launcher(preload=["slow_to_import"])
+    begun = time.perf_counter()
+    launcher.prepare()
+    seconds = time.perf_counter() - begun
+    launcher.close()
+    assert seconds < 1  # `slow_to_import` takes an hour
+
+
+def test_a_server_is_started_once(server):
+    server.ensure_started()
+    pid = server.pid
+    server.ensure_started()
+    assert server.pid == pid
+
+
+def test_a_server_has_interrupts_blocked(server):
+    server.ensure_started()
+    assert blocked_signals(server.pid) & (1 << (signal.SIGINT - 1))
+
+
+def test_starting_a_server_leaves_the_kernel_as_it_was(server):
+    server.ensure_started()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert multiprocessing.get_start_method(allow_none=True) is None
+
+
+def test_a_closed_server_is_gone(server):
+    server.ensure_started()
+    pid = server.pid
+    server.close()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_server_that_was_killed_is_replaced(own_launcher):
+    killed = server_pid(own_launcher)
+    os.kill(killed, signal.SIGKILL)
+    wait_until_gone(killed)
+    assert perform(own_launcher, "forkserver", 2, "echo").verdict.ending == "finished"
+    assert server_pid(own_launcher) != killed
+
+
+def test_a_server_that_somebody_waited_for_is_replaced(own_launcher):
+    killed = server_pid(own_launcher)
+    os.kill(killed, signal.SIGKILL)
+    os.waitpid(killed, 0)
+    assert perform(own_launcher, "forkserver", 1, "echo").verdict.ending == "finished"
+
+
+def test_a_worker_whose_server_is_killed_is_seen_to_its_end(own_launcher):
+    with supervised(own_launcher, "forkserver", 1, "wait_forever") as (supervisor, workers):
+        next(iter(supervisor))
+        os.kill(server_pid(own_launcher), signal.SIGKILL)
+        wait_until_gone(server_pid(own_launcher))
+        assert workers[0].exitcode is None
+        supervisor.stop()
+        list(supervisor)
+        assert supervisor.verdict.exitcodes == (255,)
+        assert supervisor.verdict.failures == ()
+
+
+def test_a_renewed_server_serves_new_workers_and_the_old_one_ends_after_its_last(own_launcher):
+    old = server_pid(own_launcher)
+    with supervised(own_launcher, "forkserver", 1, "wait_forever") as (supervisor, _):
+        next(iter(supervisor))
+        own_launcher.renew()
+        assert perform(own_launcher, "forkserver", 1, "echo").values() == [""]
+        assert Path(f"/proc/{old}").exists()
+    wait_until_gone(old)
+    assert server_pid(own_launcher) != old
+
+
+def test_the_users_own_forkserver_is_another(own_launcher):
+    from multiprocessing import forkserver
+
+    assert forkserver._forkserver._forkserver_pid != server_pid(own_launcher)
+
+
+def test_an_interrupt_of_the_kernels_whole_group_does_not_reach_server_or_workers(own_launcher):
+    (worker,) = perform(own_launcher, "forkserver", 1, "describe").values()
+    assert os.getpgid(server_pid(own_launcher)) == server_pid(own_launcher)
+    assert worker["group"] == worker["pid"]
+
+
+def test_interrupts_are_blocked_only_inside_the_block():
+    with interrupts_blocked():
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_start_method_that_was_chosen_is_kept():
+    multiprocessing.set_start_method("spawn")
+    try:
+        with start_method_kept():
+            pass
+        assert multiprocessing.get_start_method(allow_none=True) == "spawn"
+    finally:
+        multiprocessing.set_start_method(None, force=True)
+
+
+def test_a_start_method_that_was_open_is_open_again():
+    with start_method_kept():
+        multiprocessing.get_start_method()
+    assert multiprocessing.get_start_method(allow_none=True) is None

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import pytest
+from crews import wait_until_gone
+
+from nbshm.processes.sweeping import Sweeper
+from nbshm.worker.sweeper import remains
+
+
+@pytest.fixture
+def sweeper():
+    sweeper = Sweeper()
+    yield sweeper
+    sweeper.close()
+
+
+@pytest.fixture
+def group():
+    """A process that leads a group of its own and stays."""
+    process = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_what_is_left_at_the_end_is_cleared_away(sweeper, group, tmp_path):
+    (tmp_path / "directory" / "within").mkdir(parents=True)
+    sweeper.begin_group(group.pid)
+    sweeper.begin_directory(tmp_path / "directory")
+    sweeper.close()
+    assert group.wait(10) == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_has_been_ended_is_left_alone(sweeper, group, tmp_path):
+    sweeper.begin_group(group.pid)
+    sweeper.begin_directory(tmp_path)
+    sweeper.end_group(group.pid)
+    sweeper.end_directory(tmp_path)
+    sweeper.close()
+    assert group.poll() is None
+    assert tmp_path.exists()
+
+
+def test_what_has_gone_by_itself_is_fine(sweeper, group, tmp_path):
+    sweeper.begin_group(group.pid)
+    sweeper.begin_directory(tmp_path / "never there")
+    group.kill()
+    group.wait()
+    sweeper.close()
+
+
+def test_a_sweeper_that_was_killed_is_replaced_and_told_everything(sweeper, group, tmp_path):
+    sweeper.begin_group(group.pid)
+    killed = sweeper._process.pid
+    os.kill(killed, signal.SIGKILL)
+    wait_until_gone(killed)
+    sweeper.begin_directory(tmp_path / "more")
+    assert sweeper._process.pid != killed
+    sweeper.close()
+    assert group.wait(10) == -signal.SIGKILL
+
+
+def test_a_directory_may_have_any_name(sweeper, tmp_path):
+    directory = tmp_path / os.fsdecode(b"caf\xe9 of\tmine")
+    directory.mkdir()
+    sweeper.begin_directory(directory)
+    sweeper.close()
+    assert not directory.exists()
+
+
+def test_closing_twice_is_fine(sweeper):
+    sweeper.start()
+    sweeper.close()
+    sweeper.close()
+
+
+def test_only_what_was_not_ended_remains():
+    told = ["+group 1\n", "+directory /a b\n", "+group 2\n", "-group 1\n"]
+    assert remains(told) == ({2}, {"/a b"})

@@ -1,0 +1,55 @@
+"""What the forkserver has imported before it is asked for a worker; looked at in an interpreter of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROBE = """
+import gc, json, os, sys, threading
+group = os.getpgrp()
+import nbshm.worker.preload
+print(json.dumps({
+    "left": os.getpgrp() == os.getpid() != group,
+    "modules": sorted(sys.modules),
+    "threads": threading.active_count(),
+    "frozen": gc.get_freeze_count(),
+    "path": sys.path,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    path = ":".join(entry for entry in sys.path if entry)
+    command = [sys.executable, "-c", PROBE]
+    answer = subprocess.run(command, env={"PYTHONPATH": path}, check=True, capture_output=True, text=True)
+    return json.loads(answer.stdout)
+
+
+def test_the_server_leads_a_group_of_its_own(server):
+    assert server["left"]
+
+
+def test_what_every_worker_needs_is_there(server):
+    assert {"torch", "numpy", "IPython", "nbshm.worker.work", "nbshm.worker.shell"} <= set(server["modules"])
+
+
+def test_what_is_the_kernels_is_not(server):
+    kernels = {"ipykernel", "ipywidgets", "nbshm.magics", "nbshm.runner", "nbshm.processes.launcher"}
+    assert not kernels & set(server["modules"])
+
+
+def test_no_thread_is_there_to_be_lost_in_a_fork(server):
+    assert server["threads"] == 1
+
+
+def test_memory_is_kept_from_the_collector(server):
+    assert server["frozen"] > 10_000
+
+
+def test_the_directory_of_the_notebook_is_not_imported_from(server):
+    assert "" not in server["path"]

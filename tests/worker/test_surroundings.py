@@ -1,0 +1,255 @@
+"""Surroundings captured in one process and taken over in others."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbshm.surroundings import threads_per_worker
+
+CHILD = Path(__file__).with_name("surrounded_child.py")
+TIMEOUT = 60
+
+
+class Notebook:
+    """Code that a kernel runs, and code that its workers run in the same surroundings."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = str(directory / "surroundings")
+        self._elsewhere = directory / "elsewhere"
+        self._elsewhere.mkdir()
+
+    def kernel(self, before: str, after: str = "", **environment: str):
+        return self._run("kernel", before, after, environment)
+
+    def worker(self, code: str, *, rank: int = 1, before: str = "", **environment: str):
+        return self._run("worker", f"rank = {rank}\n{before}", code, environment)
+
+    def _run(self, part: str, before: str, after: str, environment: dict[str, str]):
+        inherited = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        child = subprocess.run(
+            [sys.executable, str(CHILD), part, self._file, before, after],
+            env={**inherited, **environment},
+            cwd=self._elsewhere,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+        assert (child.returncode, child.stderr) == (0, "")
+        return ast.literal_eval(child.stdout)
+
+
+@pytest.fixture
+def notebook(tmp_path: Path) -> Notebook:
+    return Notebook(tmp_path)
+
+
+def test_the_process_state_is_the_notebooks(notebook, tmp_path):
+    notebook.kernel(
+        "import logging, os, sys\n"
+        f"os.chdir({str(tmp_path)!r})\n"
+        "sys.path.append('/nowhere/else')\n"
+        "os.environ['NOW'] = 'yes'\n"
+        "os.environ['TZ'] = 'Asia/Tokyo'\n"
+        "sys.setrecursionlimit(2345)\n"
+        "logging.getLogger().setLevel(logging.DEBUG)\n"
+    )
+    code = (
+        "import logging, os, sys, time\n"
+        "result = (os.getcwd(), sys.path[-1], os.environ['NOW'], 'GONE' in os.environ,\n"
+        "  time.localtime(0).tm_hour, sys.getrecursionlimit(), logging.getLogger().level)"
+    )
+    expected = (str(tmp_path), "/nowhere/else", "yes", False, 9, 2345, 10)
+    assert notebook.worker(code, GONE="since") == expected
+
+
+def test_a_directory_that_is_gone_does_no_harm(notebook, tmp_path):
+    (tmp_path / "gone").mkdir()
+    notebook.kernel(f"import os\nos.chdir({str(tmp_path / 'gone')!r})\nos.rmdir({str(tmp_path / 'gone')!r})")
+    assert notebook.worker("import os\nresult = os.path.basename(os.getcwd())") == "elsewhere"
+
+
+def test_a_rank_finds_its_rendezvous_in_the_environment_and_the_persons_own_values_win(notebook):
+    notebook.kernel("import os\nos.environ['MASTER_ADDR'] = '10.0.0.1'")
+    names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]
+    found = notebook.worker(f"import os\nresult = [os.environ[name] for name in {names}]", rank=2)
+    assert found == ["2", "2", "3", "3", "10.0.0.1", "29501"]
+
+
+def test_warning_filters_are_the_notebooks(notebook):
+    notebook.kernel(
+        "import warnings\n"
+        "warnings.simplefilter('error', RuntimeWarning)\n"
+        "warnings.filterwarnings('ignore', 'never mind', UserWarning)\n"
+        "class Own(UserWarning): pass\n"
+        "warnings.simplefilter('error', Own)\n"
+    )
+    code = (
+        "import warnings\n"
+        "warnings.warn('never mind this')\n"
+        "try: warnings.warn('broken', RuntimeWarning)\n"
+        "except RuntimeWarning: result = 'raised'"
+    )
+    assert notebook.worker(code) == "raised"
+
+
+def test_pythons_own_filters_go_on_meaning_what_they_meant(notebook):
+    notebook.kernel("")
+    code = (
+        "import warnings\n"
+        "with warnings.catch_warnings(record=True) as kept:\n"
+        "  warnings.warn_explicit('old', DeprecationWarning, 'f.py', 1, module='__main__')\n"
+        "  warnings.warn_explicit('old', DeprecationWarning, 'f.py', 2, module='library')\n"
+        "result = [warning.lineno for warning in kept]"
+    )
+    assert notebook.worker(code) == [1]
+
+
+def test_a_filter_for_a_library_waits_until_it_is_imported(notebook):
+    notebook.kernel("import numpy, warnings\nwarnings.simplefilter('error', numpy.exceptions.ComplexWarning)")
+    code = (
+        "import sys, warnings\n"
+        "imported = 'numpy' in sys.modules\n"
+        "import numpy\n"
+        "try: numpy.array([1j]).astype(float)\n"
+        "except numpy.exceptions.ComplexWarning: result = (imported, 'raised')"
+    )
+    assert notebook.worker(code) == (False, "raised")
+
+
+def test_nothing_is_imported_that_the_notebook_has_not_imported(notebook):
+    heavy = "sorted({'torch', 'numpy', 'pandas', 'matplotlib', 'IPython'} & set(sys.modules))"
+    assert notebook.kernel("", f"import sys\nresult = {heavy}") == []
+    assert notebook.worker(f"import sys\nresult = {heavy}") == []
+
+
+def test_torchs_state_is_the_notebooks(notebook):
+    notebook.kernel(
+        "import torch\n"
+        "torch.set_default_dtype(torch.float64)\n"
+        "torch.set_default_device('meta')\n"
+        "torch.use_deterministic_algorithms(True, warn_only=True)\n"
+        "torch.backends.cudnn.benchmark = True\n"
+        "torch.set_float32_matmul_precision('high')\n"
+        "torch.set_grad_enabled(False)\n"
+        "torch.multiprocessing.set_sharing_strategy('file_system')\n"
+    )
+    code = (
+        "import torch\n"
+        "result = (str(torch.zeros(1).dtype), str(torch.zeros(1).device),\n"
+        "  torch.are_deterministic_algorithms_enabled(),\n"
+        "  torch.is_deterministic_algorithms_warn_only_enabled(),\n"
+        "  torch.backends.cudnn.benchmark, torch.get_float32_matmul_precision(), torch.is_grad_enabled(),\n"
+        "  torch.multiprocessing.get_sharing_strategy(), torch.get_num_threads())"
+    )
+    expected = ("torch.float64", "meta", True, True, True, "high", False, "file_system", 2)
+    assert notebook.worker(code) == expected
+
+
+def test_precisions_that_were_set_one_by_one_are_the_notebooks(notebook):
+    notebook.kernel("import torch\ntorch.backends.cuda.matmul.fp32_precision = 'tf32'")
+    assert notebook.worker("import torch\nresult = torch.backends.cuda.matmul.fp32_precision") == "tf32"
+
+
+def test_numpys_state_is_the_notebooks(notebook):
+    notebook.kernel(
+        "import numpy\nnumpy.set_printoptions(precision=2, formatter={'bool': lambda x: 'ab'[int(x)]})\n"
+        "numpy.seterr(divide='raise')"
+    )
+    code = (
+        "import numpy\n"
+        "try: numpy.array([1.0]) / 0\n"
+        "except FloatingPointError: result = str(numpy.array([1 / 3])), str(numpy.array([True]))"
+    )
+    assert notebook.worker(code) == ("[0.33]", "[b]")
+
+
+def test_pandas_options_are_the_notebooks(notebook):
+    pytest.importorskip("pandas")
+    notebook.kernel(
+        "import pandas\n"
+        "pandas.set_option('display.max_rows', 7)\n"
+        "pandas.set_option('display.float_format', lambda value: f'<{value:.1f}>')\n"
+    )
+    code = (
+        "import sys\nimported = 'pandas' in sys.modules\nimport pandas\n"
+        "shown = pandas.Series([0.25]).to_string(index=False)\n"
+        "result = imported, pandas.get_option('display.max_rows'), shown"
+    )
+    assert notebook.worker(code) == (False, 7, "<0.2>")
+
+
+def test_figures_have_the_notebooks_settings_and_are_drawn_inline(notebook):
+    pytest.importorskip("matplotlib")
+    notebook.kernel("import matplotlib\nmatplotlib.rcParams['figure.dpi'] = 50\nmatplotlib.use('webagg')")
+    code = "import matplotlib\nresult = matplotlib.rcParams['figure.dpi'], matplotlib.rcParams['backend']"
+    assert notebook.worker(code) == (50, "module://matplotlib_inline.backend_inline")
+
+
+def test_a_backend_that_draws_into_files_stays(notebook):
+    pytest.importorskip("matplotlib")
+    notebook.kernel("import matplotlib\nmatplotlib.use('agg')")
+    assert notebook.worker("import matplotlib\nresult = matplotlib.rcParams['backend']") == "agg"
+
+
+DRAW = """
+import random, numpy, torch
+from nbshm.seeds import draw_seeds
+def draw(): return random.random(), numpy.random.rand(), torch.rand(1).item()
+def seed(): random.seed(0), numpy.random.seed(0), torch.manual_seed(0)
+def differ(one, other): return all(a != b for a, b in zip(one, other, strict=True))
+def numbers(seeds): return seeds.random, seeds.numpy, seeds.torch
+"""
+
+
+def test_a_notebook_that_seeds_again_repeats_and_each_draw_is_another(notebook):
+    code = """
+seed(); first, second = draw_seeds(), draw_seeds()
+seed(); again = draw_seeds()
+seed(); expected = draw()
+seed(); given = draw_seeds(5); undisturbed = draw()
+result = again == first, differ(numbers(first), numbers(second)), undisturbed == expected, numbers(given)
+"""
+    assert notebook.kernel(DRAW, code) == (True, True, True, (5, 5, 5))
+
+
+def test_ranks_draw_different_numbers_and_a_rank_repeats(notebook):
+    notebook.kernel("")
+    code = """
+def drawn(rank):
+    apply_surroundings(surroundings, rank=rank, nprocs=3)
+    return draw()
+first, other, again = drawn(0), drawn(1), drawn(0)
+result = differ(first, other), again == first
+"""
+    assert notebook.worker(DRAW + code) == (True, True)
+
+
+def test_a_library_that_the_notebook_has_not_imported_gets_what_random_drew(notebook):
+    code = "from nbshm.seeds import draw_seeds as d\ns = d()\nresult = s.random == s.torch == s.numpy"
+    assert notebook.kernel("", code) is True
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "threads"),
+    [(None, None, 2), (3, None, 3), (None, "5", 5), (3, "5", 3), (None, "4,2", None), (None, "0", None)],
+)
+def test_threads_are_what_was_asked_for_else_the_persons_own_else_the_share(asked, own, threads):
+    assert threads_per_worker(asked, 2, {} if own is None else {"OMP_NUM_THREADS": own}) == threads
+
+
+def test_the_blas_and_later_libraries_get_the_workers_share_of_threads(notebook):
+    notebook.kernel("")
+    code = (
+        "import os, threadpoolctl\n"
+        "pools = [pool['num_threads'] for pool in threadpoolctl.threadpool_info()]\n"
+        "result = os.environ['OMP_NUM_THREADS'], set(pools)"
+    )
+    before = "import numpy, threadpoolctl\nthreadpoolctl.threadpool_limits(7)"
+    assert notebook.worker(code, before=before) == ("2", {2})

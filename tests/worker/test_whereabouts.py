@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from nbshm.processes.places import new_page, read_place
+from nbshm.worker.whereabouts import Whereabouts, place_in_cells
+
+CELLS = {"cell three": 3, "cell five": 5}
+
+
+def frame_of(source, filename, **names):
+    """Return the frame in which code of that file calls `here`."""
+    frames = []
+    exec(compile(source, filename, "exec"), {"here": lambda: frames.append(sys._getframe(1)), **names})
+    return frames[0]
+
+
+def test_the_innermost_cell_counts():
+    frame = frame_of("\n\nhere()", "cell three")
+    assert place_in_cells(frame, CELLS) == "In [3] line 3"
+
+
+def test_code_of_libraries_is_seen_through():
+    inner = "here()"
+    outer = "\nrun()"
+    frames = []
+    library = compile(inner, "library.py", "exec")
+    names = {"run": lambda: exec(library, {"here": lambda: frames.append(sys._getframe())})}
+    exec(compile(outer, "cell five", "exec"), names)
+    assert place_in_cells(frames[0], CELLS) == "In [5] line 2"
+
+
+def test_no_cell_is_no_place():
+    assert place_in_cells(sys._getframe(), CELLS) == ""
+    assert place_in_cells(None, CELLS) == ""
+
+
+def test_the_place_is_written_while_the_code_runs():
+    page = new_page()
+    threads = threading.active_count()
+    whereabouts = Whereabouts(os.dup(page))
+    waited = threading.Event()
+
+    def wait_until_written():
+        while read_place(page) is None and not waited.wait(0.001):
+            pass
+
+    with whereabouts.followed(CELLS):
+        exec(compile("wait()", "cell three", "exec"), {"wait": wait_until_written})
+    assert read_place(page) == "In [3] line 1"
+    assert threading.active_count() == threads
+    whereabouts._page.close()
+    os.close(page)
