@@ -39,6 +39,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         stack.enter_context(being(_rank(seat, Board(board, seat.nprocs))))
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
+        watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping))
         module = new_main_module()
         with received_descriptors(carried), mapping.loading(job.places):
             definitions = build(module, job.program, _stream(values))
@@ -55,6 +56,13 @@ def _rank(seat: Seat, board: Board) -> Rank:
         wait_release=lambda: seat.wait_for_release().broken,
         board=board,
     )
+
+
+def _care_for_plain_torch(mapping: Mapping) -> None:
+    """Have queues and DataLoaders in this worker hand shared storages on instead of moving them away."""
+    from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
+
+    PlainTorch(mapping.segments).install()
 
 
 def _stream(fd: int) -> Callable[[], Any]:
