@@ -63,8 +63,9 @@ def run_body(
     """
     shell = warm_up()
     shell.adopt(module)
+    cells = shell.compile.cells
     try:
-        with shell.at_work(voice, interrupted), nobody_at_the_keyboard(), cells_by_number(shell.cells):
+        with shell.at_work(voice, interrupted), nobody_at_the_keyboard(), cells_by_number(cells):
             return _end_of(body, shell, dumps, loads)
     except KeyboardInterrupt:  # when the body had ended already, or while its failure was being reported
         return BodyInterrupted()
