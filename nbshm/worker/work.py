@@ -76,14 +76,17 @@ def _stream(fd: int) -> Callable[[], Any]:
 def _complete(module: ModuleType, job: Job, seat: Seat) -> None:
     """Add what every body finds beside the notebook's names, and let children of this process know them all."""
     vars(module).update(rank=seat.rank, nprocs=seat.nprocs, nbshm=nbshm)
-    warm_up().compile.flags |= job.flags
+    shell = warm_up()
+    shell.compile.flags |= job.flags
     cells = {name: cell.number for name, cell in job.program.cells.items() if cell.number is not None}
+    shell.know_cells(cells)
     MainHook(Notebook(namespace=vars(module), cells=cells)).install()
 
 
 def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:
     voice = Voice(rank=seat.rank, say=seat.say, token=job.token)
-    end = run_body(job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps)
+    with seat.whereabouts.followed(warm_up().compile.cells):
+        end = run_body(job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps)
     match end:
         case BodyValue(value=value):
             bound = {name: vars(module)[name] for name in job.out if name in vars(module)}
