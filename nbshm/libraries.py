@@ -54,8 +54,7 @@ def _read_torch(torch: ModuleType) -> State:
     return {
         "dtype": torch.get_default_dtype(),
         "device": _default_device(torch),
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "warn_only": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "deterministic": torch.get_deterministic_debug_mode(),
         "cudnn": (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
         "precision": dict(_precisions(torch)),
         "grad": torch.is_grad_enabled(),
@@ -67,12 +66,22 @@ def _write_torch(torch: ModuleType, state: State) -> None:
     torch.set_default_dtype(state["dtype"])
     if state["device"] is not None:
         torch.set_default_device(state["device"])
-    torch.use_deterministic_algorithms(state["deterministic"], warn_only=state["warn_only"])
+    # `use_deterministic_algorithms` would import the compiler, for two seconds, only to tell it too.
+    torch.set_deterministic_debug_mode(state["deterministic"])
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = state["cudnn"]
     for path, value in state["precision"].items():
         _set_precision(torch, path, value)
     torch.set_grad_enabled(state["grad"])
     torch.multiprocessing.set_sharing_strategy(state["strategy"])
+
+
+def _read_inductor(config: ModuleType) -> State:
+    return {"deterministic": getattr(config, "deterministic", None)}  # it came with torch 2.9
+
+
+def _write_inductor(config: Any, state: State) -> None:
+    if state["deterministic"] is not None:
+        config.deterministic = state["deterministic"]
 
 
 def _default_device(torch: ModuleType) -> str | None:
@@ -163,6 +172,7 @@ def _write_matplotlib(matplotlib: ModuleType, state: State) -> None:
 
 LIBRARIES = {
     "torch": Library(read=_read_torch, write=_write_torch),
+    "torch._inductor.config": Library(read=_read_inductor, write=_write_inductor),
     "numpy": Library(read=_read_numpy, write=_write_numpy),
     "pandas": Library(read=_read_pandas, write=_write_pandas),
     "matplotlib": Library(read=_read_matplotlib, write=_write_matplotlib),
