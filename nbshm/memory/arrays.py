@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,9 +161,11 @@ def _offset_in_file(array: np.memmap[Any, Any]) -> int | None:
 def reducers(buffers: Buffers, is_shared: Callable[[Array], bool]) -> dict[type, Callable[[Any], Reduced]]:
     """Return the reducers of one pickle, by exact type; other subclasses of arrays pickle themselves."""
     reducer = ArrayReducer(buffers=buffers, is_shared=is_shared)
-    return {
+    found: dict[type, Callable[[Any], Reduced]] = {
         np.ndarray: reducer.array,
         _RECARRAY: reducer.array,
-        np.ma.MaskedArray: reducer.masked,
         np.memmap: reducer.mapped,
     }
+    if "numpy.ma" in sys.modules:  # numpy imports it when it is first named, which takes a while
+        found[np.ma.MaskedArray] = reducer.masked
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import random
@@ -13,12 +12,11 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
-import threadpoolctl
-
 from nbshm.libraries import worker_backend, write_library
 from nbshm.seeds import NUMPY_LIMIT, Seeds
 from nbshm.surroundings import Surroundings, WarningFilter
 from nbshm.worker.imports import Action, ImportWatch
+from nbshm.worker.thread_pools import limit_threads
 
 
 def apply_surroundings(surroundings: Surroundings, *, rank: int, nprocs: int) -> ImportWatch:
@@ -38,7 +36,6 @@ def _enter(surroundings: Surroundings) -> None:
     if surroundings.directory is not None:
         os.chdir(surroundings.directory)
     sys.path[:] = surroundings.path
-    importlib.invalidate_caches()  # files have come since the forkserver looked into these directories
     sys.setrecursionlimit(surroundings.recursion_limit)
     logging.getLogger().setLevel(surroundings.log_level)
 
@@ -91,9 +88,8 @@ def _adder(item: WarningFilter) -> Action:
 
 
 def _limit_threads(threads: int | None, watch: ImportWatch) -> None:
-    """Limit the thread pools that are loaded; those that come later read OMP_NUM_THREADS."""
     if threads is not None:
-        threadpoolctl.threadpool_limits(threads)
+        limit_threads(threads)
         watch.when_imported("torch", lambda torch: torch.set_num_threads(threads))
 
 
