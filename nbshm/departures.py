@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from nbshm.jobs import Body, Job
+from nbshm.jobs import Body, Import, Job, Program
+from nbshm.local_modules import LocalModules
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.placing import Placement, place
@@ -22,10 +23,15 @@ from nbshm.surroundings import capture_surroundings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """A job with the descriptors that travel beside it. `names` are the notebook's names that are in it."""
+    """A job with the descriptors that travel beside it.
+
+    `names` are the notebook's names that are in it; `edited` the person's own files that it imports and that are
+    newer than what the notebook has of them.
+    """
 
     job: Job
     names: frozenset[str]
+    edited: tuple[str, ...]
     placement: Placement
     values: int
     board: int
@@ -58,14 +64,30 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             places=placement.places,
             segments=placement.sizes,
             surroundings=capture_surroundings(
-                threads=options.threads, share=options.threads_per_worker, seed=options.seed, port=_free_port()
+                threads=options.threads,
+                share=options.threads_per_worker,
+                seed=options.seed,
+                port=_free_port(),
             ),
             flags=session.shell.compile.flags,
             token=secrets.token_hex(8),
         )
         yield Departure(
-            job=job, names=packed.names, placement=placement, values=values, board=board, carried=carried
+            job=job,
+            names=packed.names,
+            edited=_edited(packed.program, session.modules),
+            placement=placement,
+            values=values,
+            board=board,
+            carried=carried,
         )
+
+
+def _edited(program: Program, modules: LocalModules) -> tuple[str, ...]:
+    """Return the edited files among those that a worker will import, for itself or for an instance of a class."""
+    imported = {step.module for step in program.steps if isinstance(step, Import)}
+    referred = {name for name in modules.names if name.encode() in program.values}
+    return tuple(modules.edited(imported | referred))
 
 
 @contextmanager

@@ -7,6 +7,7 @@
     ├── CannotSend    a TypeError
     └── NoRoom        a MemoryError
     RunInterrupted    a KeyboardInterrupt, so no ParallelError: `except Exception` must not swallow it
+    NothingBound      a NameError: the run came to its end, but a name of `out=` was bound nowhere
 
 The two that are torch's exceptions too have a module of their own, because importing it imports torch.
 """
@@ -149,6 +150,21 @@ class RunInterrupted(KeyboardInterrupt):
     def _render_traceback_(self) -> list[str]:
         """Show a line per rank in place of the frames in which the kernel waited, as IPython's hook."""
         return _titled("KeyboardInterrupt", str(self))
+
+
+class NothingBound(NameError):  # noqa: N818  # its name is the condition
+    """No rank has bound a name that `out=` asks for."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"out={name}: no rank has bound {name!r}.")
+        self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name,)
+
+    def _render_traceback_(self) -> list[str]:
+        """Show the sentence alone, as IPython's hook: no line of the notebook has raised this."""
+        return _titled("NameError", str(self))
 
 
 def _stops(stopped: Sequence[Stopped]) -> list[str]:

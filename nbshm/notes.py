@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 from nbshm.options import Options
@@ -29,6 +30,15 @@ def before_start(options: Options, names: Set[str], namespace: Mapping[str, Any]
                 yield f"Every rank gets the same random numbers from {name}. {remedy.format(name=name)}"
 
 
+def about_edited_file(file: str) -> str:
+    """Say that the ranks run another version of a file than the notebook does."""
+    name = PurePath(file).name
+    return (
+        f"{name} has changed since the notebook imported it: the ranks run the file as it is now. "
+        "To run the same here, reload it (importlib.reload, %autoreload) or restart the kernel."
+    )
+
+
 def with_hint(failure: RankFailure, sent: Set[str], namespace: Mapping[str, Any]) -> RankFailure:
     """Add to a NameError that the notebook does have the name, where only the analysis could not see its use."""
     if not isinstance(failure, Raised) or failure.report.type_name != "NameError":
@@ -36,7 +46,9 @@ def with_hint(failure: RankFailure, sent: Set[str], namespace: Mapping[str, Any]
     found = _MISSING.search(failure.report.message)
     if found is None or found[1] not in namespace or found[1] in sent:
         return failure
-    hint = f"The notebook has {found[1]!r}, but nothing in the cell shows that it is used. Add send={found[1]}."
+    hint = (
+        f"The notebook has {found[1]!r}, but nothing in the cell shows that it is used. Add send={found[1]}."
+    )
     report = replace(failure.report, rendered=f"{failure.report.rendered.rstrip()}\n{hint}")
     return replace(failure, report=report)
 

@@ -1,8 +1,8 @@
 """One parallel cell, from its text to its results: the houses called in order.
 
- text ─analyse→ needs ─pack, place→ departure ─launch→ workers
-                   results ◀─ outcomes ◀─ events ◀────────┘
-                                             └─ view → the page
+text ─analyse→ needs ─pack, place→ departure ─launch→ workers
+                  results ◀─ outcomes ◀─ events ◀────────┘
+                                            └─ view → the page
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 from nbshm import notes
 from nbshm.analysis import analyse
 from nbshm.departures import Departure, departing
-from nbshm.errors import ParallelError, RunInterrupted, RunTimedOut
+from nbshm.errors import NothingBound, ParallelError, RunInterrupted, RunTimedOut
 from nbshm.events import Note, Output, Result
 from nbshm.jobs import Body, Outcome
+from nbshm.living import LivingRun
 from nbshm.options import Options
 from nbshm.processes.supervisor import Supervisor
 from nbshm.results import Results
@@ -40,6 +41,8 @@ def run(body: Body, session: Session, options: Options) -> Results | None:
         An option is wrong, or something that the cell needs can't travel; nothing was started.
     RankRaised, RankDied, RunTimedOut, RunInterrupted
         The run did not come to its end; all its processes are gone.
+    NameError
+        No rank has bound a name of `out=`.
 
     """
     needs = analyse(body, session.shell, options)
@@ -47,10 +50,15 @@ def run(body: Body, session: Session, options: Options) -> Results | None:
     view = choose_view(session.shell)
     view.begin(options.nprocs)
     try:
-        with departing(body, needs, session, options) as departure:
+        with (
+            session.runs.one(grace=options.grace) as living,
+            departing(body, needs, session, options) as departure,
+        ):
             for line in notes.before_start(options, departure.names, session.notebook.namespace):
                 view.show(Note(text=line))
-            arrivals = _supervise(departure, session, options, view)
+            for file in departure.edited:
+                view.show(Note(text=notes.about_edited_file(file)))
+            arrivals = _supervise(departure, session, options, view, living)
         session.last = arrivals.run
         values = _bound(arrivals, options, view) if arrivals.run.ending == "finished" else {}
         view.finish(failures=arrivals.run.failures, stopped=arrivals.run.stopped)
@@ -70,13 +78,18 @@ class _Arrivals:
     broken: dict[int, Exception]
 
 
-def _supervise(departure: Departure, session: Session, options: Options, view: View) -> _Arrivals:
+def _supervise(
+    departure: Departure, session: Session, options: Options, view: View, living: LivingRun
+) -> _Arrivals:
     """Start the workers, show what they say, and collect what they give back."""
     transcript, outcomes, broken = Transcript(), {}, {}
     with ExitStack() as stack:
         workers = stack.enter_context(session.launcher.launch(options.nprocs, options.start_method))
-        supervisor = Supervisor(workers, grace=options.grace, timeout=options.timeout, token=departure.job.token)
+        supervisor = Supervisor(
+            workers, grace=options.grace, timeout=options.timeout, token=departure.job.token
+        )
         stack.callback(supervisor.close)
+        living.is_supervised_by(supervisor)
         workers.post(pickle.dumps(departure.job, protocol=5), departure.fds)
         for event in supervisor:
             if isinstance(event, Output):
@@ -118,10 +131,12 @@ def _bound(arrivals: _Arrivals, options: Options, view: View) -> dict[str, list[
     for name in options.out:
         ranks = [rank for rank, outcome in arrivals.outcomes.items() if name in outcome.out]
         if not ranks:
-            raise NameError(f"out={name}: no rank has bound {name!r}.")
+            raise NothingBound(name)
         missing = [rank for rank in range(options.nprocs) if rank not in ranks]
         if missing:
-            view.show(Note(text=f"out={name}: {ranks_in_words(missing)} did not bind it; None stands for it."))
+            view.show(
+                Note(text=f"out={name}: {ranks_in_words(missing)} did not bind it; None stands for it.")
+            )
         lists[name] = [
             arrivals.outcomes[rank].out.get(name) if rank in ranks else None for rank in range(options.nprocs)
         ]
@@ -137,7 +152,9 @@ def _raise_failure(arrivals: _Arrivals, options: Options) -> None:
 
             raise error_for(run.failures, stopped=run.stopped, results=run.results, output=run.output)
         case "timed out":
-            raise RunTimedOut(options.timeout or 0.0, stopped=run.stopped, results=run.results, output=run.output)
+            raise RunTimedOut(
+                options.timeout or 0.0, stopped=run.stopped, results=run.results, output=run.output
+            )
         case "interrupted" | "stopped":
             raise RunInterrupted(run.stopped)
     for rank, error in arrivals.broken.items():

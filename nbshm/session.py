@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from nbshm.living import LivingRuns
+from nbshm.local_modules import LocalModules
 from nbshm.main_hook import MainHook
 from nbshm.options import OptionError, Options
 from nbshm.packing import Notebook
@@ -27,6 +29,8 @@ class Session:
         self.shell = shell
         self.notebook = Notebook(namespace=shell.user_ns, cells=CellNumbers(shell))
         self.launcher = Launcher()
+        self.modules = LocalModules()
+        self.runs = LivingRuns()
         self.last: Run | None = None
         self._hook = MainHook(self.notebook)
         self._plain_torch: PlainTorch | None = None
@@ -37,13 +41,14 @@ class Session:
         """Install the hooks and start what the first run would wait for, without waiting."""
         self._closing.callback(self.launcher.close)
         self._closing.enter_context(self._hook)
-        self.shell.events.register("post_execute", self._follow_torch)
-        self._closing.callback(self.shell.events.unregister, "post_execute", self._follow_torch)
+        self.shell.events.register("post_execute", self._follow_imports)
+        self._closing.callback(self.shell.events.unregister, "post_execute", self._follow_imports)
         self.launcher.prepare()
-        self._follow_torch()
+        self._follow_imports()
 
     def close(self) -> None:
-        """Take everything back that `open` and later runs did."""
+        """End what runs, and take everything back that `open` and later runs did."""
+        self.runs.end()
         if self._plain_torch is not None:
             self._plain_torch.uninstall()
             self._plain_torch = None
@@ -77,6 +82,10 @@ class Session:
                 "start method 'fork' is refused: CUDA is initialised in this kernel. "
                 "Use start_method=forkserver or spawn."
             )
+
+    def _follow_imports(self) -> None:
+        self.modules.look()
+        self._follow_torch()
 
     def _follow_torch(self) -> None:
         """Care for storages that plain torch code sends, as soon as the notebook has torch."""

@@ -1,9 +1,10 @@
-"""Which view a run gets."""
+"""Which view a run gets, by who is there to see it."""
 
 from __future__ import annotations
 
+import math
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbshm.views.page import PageView
 from nbshm.views.text import TextView
@@ -14,10 +15,29 @@ if TYPE_CHECKING:
 
 
 def choose_view(shell: InteractiveShell) -> View:
-    """Choose the page for a notebook, text for a terminal and for a cell whose stdout goes elsewhere.
+    """Choose the page for a notebook; text for a terminal, a console, and a cell whose stdout goes elsewhere.
 
-    Under `%%capture` or `redirect_stdout` the person wants the ranks' output as text where it was sent.
+    Under `%%capture` or `redirect_stdout` the person wants the ranks' output as text where it was sent. Consoles
+    (qtconsole, jupyter console) ignore an output that is put in another's place, so a live view would be all that
+    they show; notebooks (JupyterLab, Notebook, VS Code) name the cell that they want run, and consoles do not.
     """
-    in_kernel = hasattr(shell, "kernel")
-    own_stdout = type(sys.stdout).__module__.partition(".")[0] == "ipykernel"
-    return PageView() if in_kernel and own_stdout else TextView()
+    request = _request(shell)
+    if request is None or not _is_own_stdout():
+        return TextView()
+    if not request["content"].get("allow_stdin", True):
+        # Nobody at the keyboard: nbclient, nbconvert, papermill. They keep the state of every widget in the saved
+        # notebook, of closed ones too, and so two equal runs would differ by how long they took.
+        return PageView(patience=math.inf)
+    return PageView() if "cellId" in request["metadata"] else TextView()
+
+
+def _request(shell: InteractiveShell) -> dict[str, Any] | None:
+    """Return the message that asked for the running cell; None where there is no kernel."""
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None:
+        return None
+    return {"content": {}, "metadata": {}, **(kernel.get_parent("shell") or {})}
+
+
+def _is_own_stdout() -> bool:
+    return type(sys.stdout).__module__.partition(".")[0] == "ipykernel"

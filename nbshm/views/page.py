@@ -23,9 +23,13 @@ _REFRESH = 0.1  # seconds between two states of the live view
 
 
 class PageView:
-    """Shows a run as one output of the cell; what ranks displayed themselves may add further ones."""
+    """Shows a run as one output of the cell; what ranks displayed themselves may add further ones.
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    The live view comes after `patience` seconds.
+    """
+
+    def __init__(self, *, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._patience = patience
         self._clock = clock
         self._display_id = f"nbshm-{uuid.uuid4().hex}"
         self._live: LiveView | None = None
@@ -38,7 +42,7 @@ class PageView:
         self._story = Story(nprocs)
         now = self._clock()
         self._rows = Rows(nprocs, now)
-        self._next_refresh = now + PATIENCE
+        self._next_refresh = now + self._patience
 
     def show(self, event: Event) -> None:
         """Take the next event; redraw the live view if it is time."""
