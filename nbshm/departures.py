@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from nbshm.jobs import Body, Import, Job, Program
 from nbshm.local_modules import LocalModules
@@ -17,6 +18,7 @@ from nbshm.memory.placing import Placement, place
 from nbshm.options import Options
 from nbshm.packing import Needs, pack
 from nbshm.processes.descriptors import Collected, collecting_descriptors
+from nbshm.processes.semaphores import semaphore_reducers
 from nbshm.session import Session
 from nbshm.surroundings import capture_surroundings
 
@@ -49,7 +51,8 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
     with ExitStack() as stack:
         names = NotebookNames(session.shell.user_ns, *session.histories())
         with collecting_descriptors() as carried:
-            packed = pack(needs, session.notebook, CapturingPickler)
+            locks = semaphore_reducers(session.launcher.sweeper.begin_file)
+            packed = pack(needs, session.notebook, partial(CapturingPickler, others=locks))
         stack.callback(carried.close)
         packed.pickler.forget()
         placement = place(packed.pickler.buffers, names=names, segments=session.segments)

@@ -60,6 +60,8 @@ def _culprit(
         try:
             again(part)
         except Exception as inner:  # noqa: BLE001  # whatever pickling that part raises
+            if isinstance(error, Unsendable) and not isinstance(inner, Unsendable):
+                continue  # the whole was refused for a reason, which says more than that its parts can't be pickled
             return _culprit(path + step, part, inner, again, seen=seen)
     return path, value, error
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.captures import ValuePickler
+from nbshm.memory.captures import Reducer, ValuePickler
 from nbshm.memory.reach import reachable
 from nbshm.memory.reducers import reducers
 
 
 class CapturingPickler(ValuePickler):
-    """Pickles the notebook's values; `buffers` holds the memory that they lie in."""
+    """Pickles the notebook's values; `buffers` holds the memory that they lie in.
 
-    def __init__(self, reference: Callable[[Any], Any]) -> None:
+    `others` are reducers for what is not memory.
+    """
+
+    def __init__(self, reference: Callable[[Any], Any], *, others: Mapping[type, Reducer]) -> None:
         self.buffers = Buffers()
         self._own_arrays: dict[int, Any] = {}
-        super().__init__(reference=reference, reducers=reducers(self.buffers, self._is_own))
+        super().__init__(reference=reference, reducers={**others, **reducers(self.buffers, self._is_own)})
 
     def dump(self, value: Any) -> None:
         """Pickle a value behind those that were pickled before."""

@@ -1,6 +1,7 @@
-"""The kernel's interrupt while a run is supervised: noted and looked at when it suits, raised nowhere.
+"""The kernel's interrupt while a run is started and supervised: noted, and looked at when it suits.
 
-A KeyboardInterrupt may come between any two bytecodes, so also in the middle of a view's or a message's work.
+A KeyboardInterrupt may come between any two bytecodes, so also where a process would be lost by it, or half a
+message. Blocking the signal is no help: a kernel has other threads, which take it then.
 """
 
 from __future__ import annotations
@@ -10,6 +11,24 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+
+PRESSES = 3
+"""Interrupts that are waited with before the next is raised: whoever should look at them hangs then."""
+
+
+@contextlib.contextmanager
+def interrupts_put_off() -> Iterator[None]:
+    """Raise an interrupt that comes inside the block when the block has been left."""
+    noted: list[None] = []
+
+    def note() -> bool:
+        noted.append(None)
+        return len(noted) < PRESSES
+
+    with interrupts_noted(note):
+        yield
+    if noted:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Sequence
 from multiprocessing import util
 
+from nbshm.processes.kernel_signals import interrupts_put_off
 from nbshm.processes.lifelines import Lifeline
 from nbshm.processes.messages import Setup
 from nbshm.processes.places import new_page
@@ -60,9 +61,11 @@ class Launcher:
     def launch(self, nprocs: int, method: StartMethod) -> Workers:
         """Start `nprocs` workers and tell each who it is; they wait for their job then."""
         workers = Workers(self.sweeper)
+        way = self._methods[method]
         try:
-            for rank in range(nprocs):
-                workers.add(self._start(rank, nprocs, self._methods[method]))
+            with interrupts_put_off(), way.starting():
+                for rank in range(nprocs):
+                    workers.add(self._start(rank, nprocs, way))
         except BaseException:
             workers.close()
             raise

@@ -8,11 +8,14 @@ in multiprocessing's books: `active_children()` and the wait at the kernel's exi
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import socket
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from multiprocessing import (
     context,
     forkserver,
@@ -38,6 +41,9 @@ StartMethod: TypeAlias = Literal["forkserver", "spawn", "fork"]
 class Method(Protocol):
     """One way to start a process."""
 
+    def starting(self) -> AbstractContextManager[None]:
+        """Return the state in which this process has to be while it starts workers."""
+
     def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
         """Start a worker; it has SIGINT blocked until it leads a process group of its own."""
 
@@ -48,6 +54,10 @@ class ForkserverMethod:
     def __init__(self, server: Server) -> None:
         self._server = server
 
+    def starting(self) -> AbstractContextManager[None]:
+        """Return nothing special: the server has interrupts blocked, and to wait for it may take long."""
+        return contextlib.nullcontext()
+
     def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
         """Ask the server for a process."""
         return _ForkserverPopen(WorkerProcess(connection, work, name=name), self._server)
@@ -56,22 +66,32 @@ class ForkserverMethod:
 class SpawnMethod:
     """Start a new interpreter for the worker."""
 
+    def starting(self) -> AbstractContextManager[None]:
+        """Return a state with interrupts blocked, which is inherited."""
+        resource_tracker.ensure_running()  # it unblocks SIGINT behind it, so it comes first
+        return interrupts_blocked()
+
     def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
         """Start the interpreter."""
-        resource_tracker.ensure_running()  # it unblocks SIGINT behind it, so it comes first
-        with interrupts_blocked():
-            return _SpawnPopen(WorkerProcess(connection, work, name=name))
+        return _SpawnPopen(WorkerProcess(connection, work, name=name))
 
 
 class ForkMethod:
     """Fork the worker from the kernel, with all that it has in memory."""
 
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """Block interrupts, which is inherited, and a warning.
+
+        Python 3.12 warns that a kernel has threads; whoever asks for fork has been told what may hang.
+        """
+        with interrupts_blocked(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*multi-threaded")
+            yield
+
     def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
         """Fork."""
-        with interrupts_blocked(), warnings.catch_warnings():
-            # Python 3.12 warns that a kernel has threads; whoever asks for fork has been told what may hang.
-            warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*multi-threaded")
-            return popen_fork.Popen(ForkedWorkerProcess(connection, work, name=name))
+        return popen_fork.Popen(ForkedWorkerProcess(connection, work, name=name))
 
 
 class _ForkserverPopen(popen_forkserver.Popen):

@@ -12,8 +12,8 @@ that has been stopped keep nobody from the rest. It may run in any thread.
 from __future__ import annotations
 
 import collections
+import os
 import pickle
-import secrets
 import time
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
@@ -22,7 +22,7 @@ from nbshm.events import Event, Tick
 from nbshm.processes.barriers import Barrier
 from nbshm.processes.course import Course, Verdict
 from nbshm.processes.endings import step
-from nbshm.processes.kernel_signals import interrupts_noted
+from nbshm.processes.kernel_signals import PRESSES, interrupts_noted
 from nbshm.processes.listeners import Listener
 from nbshm.processes.selection import Selection
 from nbshm.processes.workers import Workers
@@ -31,9 +31,6 @@ Wish: TypeAlias = Literal["interrupt", "stop"]
 
 TICK_SECONDS = 0.1
 """Seconds after which a view may redraw although nothing has been said."""
-
-_PRESSES = 3
-"""Interrupts that may wait to be looked at before the next is raised: whoever should look hangs then."""
 
 
 class Supervisor:
@@ -47,7 +44,7 @@ class Supervisor:
         self, workers: Workers, *, grace: float = 2.0, timeout: float | None = None, token: str | None = None
     ) -> None:
         self._workers = workers
-        self._listeners = [Listener(worker, token=token or secrets.token_hex(8)) for worker in workers]
+        self._listeners = [Listener(worker, token=token or os.urandom(8).hex()) for worker in workers]
         self._course = Course([worker.pid for worker in workers], grace=grace, timeout=timeout)
         self._barrier = Barrier(len(workers))
         self._wishes: collections.deque[Wish] = collections.deque()
@@ -88,7 +85,7 @@ class Supervisor:
 
     def _note_interrupt(self) -> bool:
         self.interrupt()
-        return len(self._wishes) < _PRESSES
+        return len(self._wishes) < PRESSES
 
     def _turn(self) -> Iterator[Event]:
         """Wait until something happens, tell it, and do what it calls for."""

@@ -43,6 +43,10 @@ class Sweeper:
         """Tell that a directory has been removed."""
         self._end(f"directory {os.fspath(path)}")
 
+    def begin_file(self, path: str | os.PathLike[str]) -> None:
+        """Tell of a file that is to be removed if it is there when the kernel has gone; not by `close`."""
+        self._begin(f"file {os.fspath(path)}")
+
     def start(self) -> None:
         """Start the process if there is none."""
         with self._telling:
@@ -50,8 +54,15 @@ class Sweeper:
                 self._restart()
 
     def close(self) -> None:
-        """Have everything cleared away that was not ended, and wait for that."""
+        """Have groups and directories cleared away that were not ended, and wait for that.
+
+        Files are of objects that live on in the notebook, and that remove them themselves.
+        """
         with self._telling:
+            for what in [
+                what for what in self._held if what.startswith("file ") and self._process is not None
+            ]:
+                self._end(what)
             self._drop()
 
     def forget(self) -> None:
@@ -71,6 +82,8 @@ class Sweeper:
     def _tell(self, line: str) -> None:
         if self._process is None:
             self._restart()
+            return
+        if self._pipe < 0:  # a forked child has nothing to tell
             return
         try:
             os.write(self._pipe, _encoded(line))

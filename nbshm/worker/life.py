@@ -8,9 +8,9 @@ too.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pickle
-import pkgutil
 import signal
 import socket
 import sys
@@ -154,7 +154,8 @@ def _work(seat: Seat, work: str) -> int:
 
 
 def _resolve(work: str) -> Work:
-    function: Work = pkgutil.resolve_name(work)
+    module, _, name = work.partition(":")
+    function: Work = getattr(importlib.import_module(module), name)
     return function
 
 

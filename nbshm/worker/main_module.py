@@ -36,16 +36,23 @@ def new_main_module() -> ModuleType:
 def build(module: ModuleType, program: Program, load: Callable[[], Any]) -> dict[str, Any]:
     """Run a program in the module; `load()` gives the next value of its stream.
 
-    Returns the definitions by name, as they were made here.
+    Returns the notebook's definitions by name, as they are here.
     """
+    namespace = vars(module)
     remember(program.cells)
     for step in program.steps:
-        _take(step, vars(module), load)
+        _take(step, namespace, load)
     tail: Tail = load()
-    vars(module).update(tail.values)
+    namespace.update(tail.values)
+    for name, contents in tail.contents.items():
+        _refill(namespace[name], contents)
     for name, state in tail.state.items():
-        _set_state(vars(module)[name], state)
-    return {step.name: vars(module)[step.name] for step in program.steps if isinstance(step, Define)}
+        _set_state(namespace[name], state)
+    return {name: value for name, value in namespace.items() if _is_definition(value, name)}
+
+
+def _is_definition(value: Any, name: str) -> bool:
+    return getattr(value, "__module__", None) == "__main__" and getattr(value, "__qualname__", None) == name
 
 
 def remember(cells: Mapping[str, Cell]) -> None:
@@ -79,7 +86,8 @@ def _define(step: Define, namespace: dict[str, Any], load: Callable[[], Any]) ->
 def compiled(step: Define) -> CodeType:
     """Compile a statement so that its code names the line of the cell that it came from."""
     statement = placed_statement(step.text, line=step.origin.line, column=step.column)
-    live.replace(statement, {key: _stand_in(key) for key in step.live})
+    blanks: dict[str, ast.expr] = {key: ast.Constant(None) for key in step.blank}
+    live.replace(statement, blanks | {key: _stand_in(key) for key in step.live})
     tree = ast.Module(body=[statement], type_ignores=[])
     flags = __future__.annotations.compiler_flag if step.postponed else 0
     return compile(tree, step.origin.filename, "exec", flags, dont_inherit=True)
@@ -95,3 +103,12 @@ def _set_state(definition: Any, state: State) -> None:
     for name, value in state.added.items():
         if name not in vars(definition):
             setattr(definition, name, value)
+    for name in state.removed:
+        if name in vars(definition):
+            delattr(definition, name)
+
+
+def _refill(container: Any, contents: Any) -> None:
+    """Give a list, dict or set the contents that it has in the notebook."""
+    container.clear()
+    container.extend(contents) if isinstance(container, list) else container.update(contents)

@@ -53,7 +53,7 @@ class Rank:
         """See `nbshm.claim`."""
         if isinstance(iterable, (set, frozenset)):
             raise TypeError(
-                f"claim: a {type(iterable).__name__} has another order in each process. Use claim(sorted(...))."
+                f"claim: a {type(iterable).__name__} has another order in each process: claim(sorted(...))"
             )
         return self._claimed(source_of(iterable), next(self._claims))
 
@@ -180,10 +180,10 @@ def claim(iterable: Iterable[T]) -> Iterator[T]:
 
     The first `claim` of each rank is one shared loop, the second another, and so on. Any iterable will do
     (`range`, a list, `np.ndindex`, a generator, which each rank runs through) if it has the same items in the
-    same order in each rank; items are matched by position. A set is refused: its order differs between
+    same order in each rank: items are matched by position. A set is refused, as its order differs between
     processes. After `break` the rest goes to the ranks that are still in the loop. There is no barrier at the
-    end: call `barrier()` before reading what others wrote. Which rank gets which item does not repeat: seed by
-    item, not by rank, where that matters.
+    end: call `barrier()` before reading what others wrote. Which rank gets which item does not repeat: seed
+    by item, not by rank, where that matters.
 
         for i, j in nbshm.claim(np.ndindex(out.shape)):
             out[i, j] = smooth(grid[i, j])

@@ -20,7 +20,7 @@ from typing import Any
 import IPython
 from IPython.core import ultratb
 from IPython.core.error import UsageError
-from IPython.core.ultratb import AutoFormattedTB, SyntaxTB
+from IPython.core.ultratb import AutoFormattedTB, ListTB, SyntaxTB
 
 from nbshm.tracebacks import OWN_DIRECTORY, chain, members, render_plainly, trim
 from nbshm.worker.replacing import replaced
@@ -31,22 +31,6 @@ _DIRECT = "The above exception was the direct cause of the following exception:"
 _DURING = "During handling of the above exception, another exception occurred:"
 _MOST_MEMBERS = 15  # as many as Python shows of a group, and as deep
 _DEEPEST = 10
-
-
-class OneTraceback(AutoFormattedTB):
-    """IPython's traceback of one exception, without those that it was raised from."""
-
-    def get_parts_of_chained_exception(self, evalue: Any) -> None:  # noqa: ARG002  # IPython's signature
-        """Say that there is no other exception to show."""
-        return
-
-
-class OneSyntaxError(SyntaxTB):
-    """IPython's picture of one syntax error, without the exceptions that it was raised from."""
-
-    def get_parts_of_chained_exception(self, evalue: Any) -> None:  # noqa: ARG002  # IPython's signature
-        """Say that there is no other exception to show."""
-        return
 
 
 def _cells_have_lines() -> contextlib.AbstractContextManager[None]:
@@ -63,10 +47,15 @@ def _count_lines(frame: FrameType) -> int:
     return len(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
 
 
-class Renderer:
-    """Renders exceptions with IPython's formatters, in the colours of its default theme."""
+def _one_at_a_time(formatter: ListTB) -> contextlib.AbstractContextManager[None]:
+    """Have a formatter show one exception without those that it was raised from, while this is entered."""
+    return replaced(formatter, "get_parts_of_chained_exception", lambda _: None)
 
-    def __init__(self, ordinary: OneTraceback, syntax: OneSyntaxError) -> None:
+
+class Renderer:
+    """Renders exceptions with a shell's formatters: one for syntax errors, one for all others."""
+
+    def __init__(self, ordinary: AutoFormattedTB, syntax: SyntaxTB) -> None:
         self._ordinary = ordinary
         self._syntax = syntax
 
@@ -77,7 +66,7 @@ class Renderer:
         """
         trim(exception, _HIDDEN)
         try:
-            with _cells_have_lines():
+            with _cells_have_lines(), _one_at_a_time(self._ordinary), _one_at_a_time(self._syntax):
                 return self._chained(exception, depth=0)
         except Exception:  # noqa: BLE001  # foreign __str__, __notes__, source files that vanished: tell it all the same
             return render_plainly(exception)

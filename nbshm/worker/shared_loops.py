@@ -11,8 +11,8 @@ from dataclasses import dataclass
 # Chunks shrink with what remains, so that ranks end together however uneven the items are (Polychronopoulos
 # and Kuck, "Guided self-scheduling", 1987); half of an even share leaves room for ranks that start late.
 _SHARES = 2
-# Where nobody knows the length chunks grow with what has been taken: the last ones are some 3 % of all.
-_GROWTH = 8
+# Where nobody knows the length chunks grow with what has been taken: the last are some 3 % of a rank's share.
+_GROWTH = 32
 _HEADER = struct.Struct("=qqq")
 _RANGES = struct.Struct("=qqqq")
 

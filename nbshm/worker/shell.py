@@ -19,12 +19,11 @@ import types
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar
 
+from IPython.core import interactiveshell
 from IPython.core.autocall import ExitAutocall
-from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
 from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
-from IPython.display import display
 from traitlets import Type, default
 
 from nbshm.jobs import Body
@@ -32,7 +31,9 @@ from nbshm.tracebacks import Dumps, ExceptionReport, Loads, report_exception
 from nbshm.worker.cells import CellCompiler, at_its_line
 from nbshm.worker.loops import Loop
 from nbshm.worker.refusals import refusal
-from nbshm.worker.rendering import OneSyntaxError, OneTraceback, Renderer
+from nbshm.worker.rendering import Renderer
+from nbshm.worker.replacing import replaced
+from nbshm.worker.shell_parts import AT_BODY, ELSEWHERE, IN_BODY, LastValue, Leave, NoProfile, NothingKept
 from nbshm.worker.streams import EventPublisher, Voice
 
 T = TypeVar("T")
@@ -44,37 +45,6 @@ def _never() -> bool:
 
 _REFUSED_MAGICS = ("debug", "pdb", "parallel")
 _SIGNALLED = 128  # a shell tells that a command was ended by signal n with the exit code 128 + n
-
-# Who tells of an exception: whoever runs the body of the body's own, IPython of those in cells that the body
-# runs itself (`get_ipython().run_cell`), and in what follows the body (figures that can't be drawn).
-_AT_BODY, _IN_BODY, _ELSEWHERE = 0, 1, 2
-
-
-class LastValue(DisplayHook):
-    """Keeps the last expression's value instead of showing it: the kernel shows what all ranks gave."""
-
-    shell: WorkerShell
-
-    def quiet(self) -> bool:
-        """Tell whether the cell ends in `;`."""
-        return bool(self.semicolon_at_end_of_expression(self.shell.transformed))
-
-    def __call__(self, result: Any = None) -> None:
-        """Keep the value, without touching `_` and `Out`; show that of a cell that the body runs itself."""
-        if result is None or self.quiet():
-            return
-        if self.shell.level > _IN_BODY:
-            display(result)
-        else:
-            self.shell.value = result
-
-
-class Leave(ExitAutocall):
-    """`exit()` and `quit()` in a worker: they end the body of this rank."""
-
-    def __call__(self, code: object = None) -> NoReturn:
-        """End the body as `sys.exit(code)` does."""
-        raise SystemExit(code)
 
 
 class WorkerShell(InteractiveShell):
@@ -93,9 +63,10 @@ class WorkerShell(InteractiveShell):
         self.transformed = ""
         self.value: Any = None
         self.interrupted: Callable[[], bool] = _never
-        self.level = _ELSEWHERE
-        super().__init__(display_page=True, **traits)
-        self.db = {}  # what magics like %cd keep between sessions, in memory
+        self.level = ELSEWHERE
+        with replaced(interactiveshell, "PickleShareDB", NothingKept):  # IPython 8 opens one at once
+            super().__init__(display_page=True, **traits)
+        self.db = NothingKept()
         self.loop_runner = Loop().run
 
     # What a plain shell would look for outside, or put there.
@@ -104,8 +75,9 @@ class WorkerShell(InteractiveShell):
         """Have a directory that exists, so that none is made."""
         self.ipython_dir = ipython_dir or tempfile.gettempdir()
 
-    def init_profile_dir(self, profile_dir: object) -> None:
-        """Have no profile."""
+    def init_profile_dir(self, profile_dir: object) -> None:  # noqa: ARG002  # IPython's signature
+        """Have a profile in name only: parts of IPython ask for its directory, and must find none."""
+        self.profile_dir = NoProfile(location=os.devnull)
 
     def init_virtualenv(self) -> None:
         """Leave `sys.path` as the notebook has it."""
@@ -121,12 +93,9 @@ class WorkerShell(InteractiveShell):
         self.history_manager = HistoryManager(shell=self, parent=self, hist_file=":memory:", enabled=False)
 
     def init_traceback_handlers(self, custom_exceptions: Any) -> None:
-        """Set up IPython's formatters, and those that do one exception of a chain each."""
+        """Set up IPython's formatters, and with them what renders the failures that are reported."""
         super().init_traceback_handlers(custom_exceptions)
-        theme = self.colors
-        self.renderer = Renderer(
-            OneTraceback(mode=self.xmode, theme_name=theme), OneSyntaxError(theme_name=theme)
-        )
+        self.renderer = Renderer(self.InteractiveTB, self.SyntaxTB)
 
     def init_magics(self) -> None:
         """Register IPython's magics, and refusals of those that can't work here."""
@@ -154,7 +123,7 @@ class WorkerShell(InteractiveShell):
             stream.flush()
         code = subprocess.call(command, shell=True, executable=os.environ.get("SHELL"))  # noqa: S602  # as asked
         self.user_ns["_exit_code"] = code if code <= _SIGNALLED else _SIGNALLED - code
-        if self.system_raise_on_error and code != 0:
+        if getattr(self, "system_raise_on_error", False) and code != 0:  # IPython 8 knows no such setting
             raise subprocess.CalledProcessError(code, cmd)
 
     def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:  # noqa: FBT001, FBT002  # as above
@@ -199,11 +168,11 @@ class WorkerShell(InteractiveShell):
 
         `InteractiveShell.run_cell` would do, but that keeps a copy of everything that is printed.
         """
-        self.value, self.level = None, _AT_BODY
+        self.value, self.level = None, AT_BODY
         try:
             result = self._run(text)
         finally:
-            self.level = _ELSEWHERE
+            self.level = ELSEWHERE
             self.events.trigger("post_execute")
         self.events.trigger("post_run_cell", result)
         if result.error_before_exec is not None:
@@ -223,7 +192,7 @@ class WorkerShell(InteractiveShell):
         """Run a piece of code; what the body raises is kept, not shown."""
         self.level += 1
         try:
-            if self.level != _IN_BODY:
+            if self.level != IN_BODY:
                 return bool(await super().run_code(code_obj, result, async_=async_))
             if async_:
                 await eval(code_obj, self.user_global_ns, self.user_ns)  # noqa: S307  # the body is to be run
@@ -238,7 +207,7 @@ class WorkerShell(InteractiveShell):
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         """Show a traceback that IPython wants shown, but not the body's own: that one is reported."""
-        if self.level != _AT_BODY:
+        if self.level != AT_BODY:
             super()._showtraceback(etype, evalue, stb)
 
     def prepare(self, body: Body) -> str:

@@ -37,7 +37,8 @@ def _enter(surroundings: Surroundings) -> None:
         os.chdir(surroundings.directory)
     sys.path[:] = surroundings.path
     sys.setrecursionlimit(surroundings.recursion_limit)
-    logging.getLogger().setLevel(surroundings.log_level)
+    if logging.getLogger().level != surroundings.log_level:  # setting it looks at every logger that there is
+        logging.getLogger().setLevel(surroundings.log_level)
 
 
 def _environment(surroundings: Surroundings, *, rank: int, nprocs: int) -> dict[str, str]:
@@ -100,4 +101,12 @@ def _writer(name: str, state: bytes) -> Action:
 def _seed(seeds: Seeds, rank: int, watch: ImportWatch) -> None:
     random.seed(seeds.random + rank)
     watch.when_imported("numpy.random", lambda numpy: numpy.seed((seeds.numpy + rank) % NUMPY_LIMIT))
-    watch.when_imported("torch", lambda torch: torch.manual_seed(seeds.torch + rank))
+    watch.when_imported("torch", lambda torch: _seed_torch(torch, seeds.torch + rank))
+
+
+def _seed_torch(torch: Any, seed: int) -> None:
+    accelerator = getattr(torch, "accelerator", None)  # it came with torch 2.6
+    if accelerator is not None and accelerator.current_accelerator() is None:
+        torch.default_generator.manual_seed(seed)  # all there is to seed, if this torch knows no devices
+    else:
+        torch.manual_seed(seed)

@@ -1,7 +1,7 @@
 """Where in the notebook a worker is, written down to be read when the worker has died without a word.
 
-A thread looks at the main thread's stack from time to time and notes the innermost line of a cell, on a page of
-memory that the kernel has too.
+A thread looks at the main thread's stack from time to time and notes the innermost line of a cell, on a page
+of memory that the kernel has too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import FrameType
 
 from nbshm.processes.places import write_place
 
-# Seconds between two looks: few at first, since much that goes wrong does so at once, then twice as many each time.
+# Seconds between two looks: few at first, as much that goes wrong does so at once; each time twice as many.
 _FIRST_SECONDS = 0.001
 _LONGEST_SECONDS = 0.05
 
@@ -30,7 +30,7 @@ class Whereabouts:
 
     @contextlib.contextmanager
     def followed(self, cells: Mapping[str, int]) -> Iterator[None]:
-        """Follow the calling thread inside the block; `cells` are cells' numbers by their code's file names."""
+        """Follow the calling thread; `cells` are the numbers of cells by the file names of their code."""
         ended = threading.Event()
         thread = threading.Thread(
             target=self._follow,

@@ -11,6 +11,7 @@ import pytest
 from crews import interrupt_kernel, is_alive, perform, supervised, wait_until_gone, when_ready
 
 from nbshm.events import Display, Ended, Failed, Interrupted, Note, Output, Progress, Result, Started, Tick
+from nbshm.processes.workers import Workers
 from nbshm.reports import Died, Quit, Raised
 
 
@@ -97,7 +98,7 @@ def test_who_was_stopped_says_where(launcher, method):
 def test_last_words_survive_a_kill(launcher, method):
     run = perform(launcher, method, 1, "print_and", "kill_self")
     assert (run.text(), run.text(stream="stderr")) == ("first", "unfinished")
-    assert isinstance(run.events[-1], Ended)
+    assert isinstance([event for event in run.events if not isinstance(event, Tick)][-1], Ended)
 
 
 def test_a_loop_that_swallows_interrupts_is_terminated(launcher, method):
@@ -317,6 +318,22 @@ def test_leaving_the_block_ends_everything_at_once(launcher, method):
         next(iter(supervisor))
         pids = [worker.pid for worker in workers]
     assert not any(is_alive(pid) for pid in pids)
+
+
+def test_an_interrupt_while_workers_are_started_leaves_none_of_them(launcher, method, monkeypatch):
+    started = []
+    add = Workers.add
+
+    def add_and_interrupt(workers, worker):
+        signal.raise_signal(signal.SIGINT)
+        add(workers, worker)
+        started.append(worker.pid)
+
+    monkeypatch.setattr(Workers, "add", add_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        launcher.launch(2, method)
+    assert len(started) == 2
+    assert not any(is_alive(pid) for pid in started)
 
 
 def test_a_stop_from_another_thread_ends_the_run(launcher, method):

@@ -49,6 +49,7 @@ def test_what_has_been_ended_is_left_alone(sweeper, group, tmp_path):
 def test_what_has_gone_by_itself_is_fine(sweeper, group, tmp_path):
     sweeper.begin_group(group.pid)
     sweeper.begin_directory(tmp_path / "never there")
+    sweeper.begin_file(tmp_path / "nor this")
     group.kill()
     group.wait()
     sweeper.close()
@@ -73,6 +74,22 @@ def test_a_directory_may_have_any_name(sweeper, tmp_path):
     assert not directory.exists()
 
 
+def test_files_stay_when_it_is_closed_since_their_owners_live_on(sweeper, tmp_path):
+    (tmp_path / "file").write_text("in use")
+    sweeper.begin_file(tmp_path / "file")
+    sweeper.close()
+    assert (tmp_path / "file").exists()
+
+
+def test_files_go_with_the_kernel(sweeper, tmp_path):
+    (tmp_path / "file").write_text("left")
+    sweeper.begin_file(tmp_path / "file")
+    process = sweeper._process
+    sweeper.forget()  # as if this process had ended
+    assert process.wait(10) == 0
+    assert not (tmp_path / "file").exists()
+
+
 def test_closing_twice_is_fine(sweeper):
     sweeper.start()
     sweeper.close()
@@ -81,4 +98,4 @@ def test_closing_twice_is_fine(sweeper):
 
 def test_only_what_was_not_ended_remains():
     told = ["+group 1\n", "+directory /a b\n", "+group 2\n", "-group 1\n"]
-    assert remains(told) == ({2}, {"/a b"})
+    assert remains(told) == {"group": {"2"}, "directory": {"/a b"}, "file": set()}

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,7 @@ def listener():
 
 
 def is_socket(fd):
-    return os.readlink(f"/proc/self/fd/{fd}").startswith("socket:")
+    return str(Path(f"/proc/self/fd/{fd}").readlink()).startswith("socket:")
 
 
 def test_the_kernels_doors_are_not_the_childs(listener):
@@ -57,7 +58,7 @@ def test_connections_of_the_notebooks_own_stay():
 
 def test_a_descriptor_that_was_a_door_is_still_in_use(listener):
     fd = listener.fileno()
-    assert in_forked_child(lambda: os.readlink(f"/proc/self/fd/{fd}")) == os.devnull
+    assert in_forked_child(lambda: str(Path(f"/proc/self/fd/{fd}").readlink())) == os.devnull
 
 
 def test_signal_handlers_are_the_default_ones_again():

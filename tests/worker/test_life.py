@@ -157,7 +157,7 @@ def test_an_interrupt_in_a_held_block_is_owed():
     reached = False
     try:
         interrupts.listen()
-        with pytest.raises(KeyboardInterrupt), interrupts.held():
+        with pytest.raises(KeyboardInterrupt), interrupts.held():  # noqa: PT012  # what comes after is the point
             os.kill(os.getpid(), signal.SIGINT)
             reached = True
         assert reached

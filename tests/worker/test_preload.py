@@ -1,4 +1,4 @@
-"""What the forkserver has imported before it is asked for a worker; looked at in an interpreter of its own."""
+"""What the forkserver has imported before it is asked for a worker; seen in an interpreter of its own."""
 
 from __future__ import annotations
 

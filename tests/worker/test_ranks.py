@@ -179,6 +179,20 @@ def test_the_lock_is_free_when_its_holder_has_died():
     assert out == "'mine'\n"
 
 
+def test_claims_and_the_lock_can_be_used_by_threads_of_several_ranks_at_once():
+    code = (
+        "import threading\n"
+        "def locked():\n"
+        "  for _ in range(3000):\n"
+        "    with lock(): sum(range(3000))\n"
+        "thread = threading.Thread(target=locked)\n"
+        "thread.start()\n"
+        "result = sum(1 for _ in claim(iter(range(3000))))\n"
+        "thread.join()"
+    )
+    assert sum(results(code)) == 3000
+
+
 def test_the_lock_excludes_threads_of_one_rank(a_rank):
     inside, most = [], []
 
@@ -238,7 +252,13 @@ def test_outside_a_run_there_is_one_rank_of_one():
     ranks.barrier()
     with ranks.lock(), ranks.lock():
         pass
-    assert str(ranks.device()) == "cpu" or str(ranks.device()) == "cuda:0"
+
+
+def test_the_device_of_a_rank_is_the_cpu_or_a_gpu_of_its_own(a_rank):
+    torch = pytest.importorskip("torch")
+    gpus = torch.cuda.device_count()
+    with being(a_rank):
+        assert ranks.device() == torch.device(f"cuda:{1 % gpus}" if gpus else "cpu")
 
 
 def test_a_rank_is_one_only_while_it_is_entered(a_rank):

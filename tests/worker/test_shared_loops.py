@@ -44,9 +44,10 @@ def test_a_million_items_need_few_turns():
 
 def test_chunks_of_unknown_length_grow_slowly():
     shared = loop(4)
-    turns = [shared.take(rank % 4) for rank in range(400)]
-    assert [len(turn) for turn in turns[:64]] == [1] * 64
-    assert max(len(turn) / max(turn.start, 32) for turn in turns) <= 1 / 32
+    turns = [shared.take(rank % 4) for rank in range(1000)]
+    assert [len(turn) for turn in turns[:256]] == [1] * 256
+    assert max(len(turn) / max(turn.start, 128) for turn in turns) <= 1 / 128
+    assert turns[-1].stop > 10_000
 
 
 def test_the_state_survives_the_board():

@@ -10,31 +10,31 @@ import time
 from nbshm.events import Note
 
 
-def exit_three(job, fds, seat):
+def exit_three(_job, _fds, _seat):
     return 3
 
 
-def unpickle(job, fds, seat):
+def unpickle(job, _fds, _seat):
     pickle.loads(job)
     return 0
 
 
-def wait(job, fds, seat):
+def wait(_job, _fds, _seat):
     sys.stdout.write("waiting")
     time.sleep(3600)
 
 
-def chatter(job, fds, seat):
+def chatter(_job, _fds, seat):
     while True:
         seat.say(Note(text="x" * 1_000_000))
 
 
-def print_much(job, fds, seat):
+def print_much(_job, _fds, _seat):
     signal.signal(signal.SIGUSR1, lambda *_: None)
     sys.stdout.write("0123456789" * 100_000)
     return 0
 
 
-def print_surrogate(job, fds, seat):
+def print_surrogate(_job, _fds, _seat):
     print("\udcff", end="")
     return 0
