@@ -68,7 +68,8 @@ def _check_options(names: Names, options: Options, namespace: Mapping[str, Any])
             raise OptionError(f"send={name}: the notebook has no name {name!r}.")
     for name in options.out:
         if name not in names.binds and not names.star_imports:
-            raise OptionError(f"out={name}: the cell never binds {name!r}. Assign it in the cell, or leave it out.")
+            problem = f"out={name}: the cell never binds {name!r}."
+            raise OptionError(f"{problem} Assign it in the cell, or leave it out.")
 
 
 def _history(tree: ast.Module, namespace: Mapping[str, Any]) -> dict[str, Any]:

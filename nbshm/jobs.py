@@ -76,8 +76,9 @@ class Import:
 class Define:
     """Run one `def` or `class` statement of the notebook under its own file name and line numbers.
 
-    `live` names expressions of the statement (defaults, class attributes) that are not evaluated again: the next
-    values of the stream stand in for them, in this order. `postponed`: annotations are not evaluated.
+    `live` names expressions of the statement (defaults, class attributes, bases) that are not evaluated
+    again: the next values of the stream stand in for them, in this order; for those that `blank` names None
+    does, until their values are set after the last definition. `postponed`: annotations are not evaluated.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Define:
     column: int = 0
     postponed: bool = False
     live: tuple[str, ...] = ()
+    blank: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,21 +102,28 @@ Step: TypeAlias = Import | Define | Load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """What is bound after the last definition: values by name, and state set on definitions since they ran."""
+    """What is bound after the last definition: values by name, and state set on definitions since they ran.
+
+    `contents` are those of lists, dicts and sets that had to be there earlier, for code that ran with a
+    definition (a metaclass, `__init_subclass__`) and may have added to them once more.
+    """
 
     values: dict[str, Any]
     state: dict[str, State]
+    contents: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """Attributes of a definition that its source does not give it.
 
-    `changed` replace what the statement made; `added` are set where the statement made nothing of that name.
+    `changed` replace what the statement made; `added` are set where the statement made nothing of that name;
+    `removed` are deleted.
     """
 
     changed: dict[str, Any]
     added: dict[str, Any]
+    removed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,21 +139,24 @@ class Program:
     """How a worker's `__main__` is built: steps in order, and the stream of values that they take from.
 
     `values` holds consecutive pickles of one memo: one for each value that a step takes, then a `Tail`.
-    `cells` are the texts that tracebacks quote, by file name.
+    `cells` are the texts that tracebacks quote, by file name. `left_out` are names that could not travel,
+    with the reason in a sentence.
     """
 
     steps: tuple[Step, ...]
     values: bytes
     cells: dict[str, Cell]
+    left_out: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What every rank of a run is given; beside it travel descriptors, in this order.
 
-    First the stream of the program's values (as a file, so `program.values` is empty here), then the board that the
-    ranks share, the segments with the sizes `segments`, and what queues, locks and connections need. `flags` are the
-    compiler's, with the `from __future__` imports of earlier cells; `token` marks displays in the output.
+    First the stream of the program's values (as a file, so `program.values` is empty here), then the board
+    that the ranks share, the segments with the sizes `segments`, and what queues, locks and connections need.
+    `flags` are the compiler's, with the `from __future__` imports of earlier cells; `token` marks displays in
+    the output.
     """
 
     program: Program

@@ -1,10 +1,11 @@
 """Plain multiprocessing from cells: the notebook as the main module that a child needs.
 
-A script's child finds the script's functions because multiprocessing sends the path of its file along and the child
-runs that file as its `__main__`. A notebook has no file. So the preparation data that every spawned or forkserver
-child gets carry an object which, unpickled in the child, builds `__main__` from the notebook's definitions (see
-*Lifting and `__main__`* in `definitions/lifting.py`), and installs this hook for the child's own children. Where the
-kernel's `__main__` does name a file (VS Code, Colab), that file is left out: a child must not run it.
+A script's child finds the script's functions because multiprocessing sends the path of its file along and the
+child runs that file as its `__main__`. A notebook has no file. So the preparation data that every spawned or
+forkserver child gets carry an object which, unpickled in the child, builds `__main__` from the notebook's
+definitions (see *Lifting and `__main__`* in `definitions/lifting.py`), and installs this hook for the child's
+own children. Where the kernel's `__main__` does name a file (VS Code, Colab), that file is left out: a child
+must not run it.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ class MainHook:
 def unpinned_start_method() -> Iterator[None]:
     """Keep the default start method as undecided as it was.
 
-    `get_preparation_data` asks for the default start method, and asking decides it: `set_start_method` in a later
-    cell would fail. There is no public way to ask without deciding.
+    `get_preparation_data` asks for the default start method, and asking decides it: `set_start_method` in a
+    later cell would fail. There is no public way to ask without deciding.
     """
     default = context._default_context  # type: ignore[attr-defined]  # noqa: SLF001  # see above
     before = default._actual_context  # noqa: SLF001
@@ -88,8 +89,8 @@ def unpinned_start_method() -> Iterator[None]:
 class MainModule:
     """The notebook's definitions on their way to a child; unpickling it there builds `__main__`.
 
-    Everything is pickled inside `__reduce__`, as nested bytes: that is called while the process is being created,
-    the only time when locks, queues and tensors can be pickled.
+    Everything is pickled inside `__reduce__`, as nested bytes: that is called while the process is being
+    created, the only time when locks, queues and tensors can be pickled.
     """
 
     def __init__(self, notebook: Notebook, sys_path: list[str]) -> None:
@@ -106,14 +107,13 @@ def definitions(notebook: Notebook) -> Needs:
     names = {
         name: "a child process"
         for name, value in list(notebook.namespace.items())
-        if getattr(value, "__module__", None) == "__main__" and isinstance(getattr(value, "__qualname__", None), str)
+        if getattr(value, "__module__", None) == "__main__"
+        and isinstance(getattr(value, "__qualname__", None), str)
     }
     return Needs(names=names, all_optional=True)
 
 
-def build_main(
-    program: Program, sys_path: list[str], cells: Mapping[str, int], strategy: str | None
-) -> None:
+def build_main(program: Program, sys_path: list[str], cells: Mapping[str, int], strategy: str | None) -> None:
     """Build `__main__` in a child from the program; called by unpickling a `MainModule`."""
     from nbshm.worker.main_module import build, new_main_module  # noqa: PLC0415  # the child's side of the wall
 
@@ -137,7 +137,7 @@ def _strategy() -> str | None:
 
 
 def _plain_pickler(reference: Callable[[Any], Any]) -> Any:
-    """Make a pickler that leaves tensors to torch's reducers and copies arrays, as plain multiprocessing does."""
+    """Make a pickler that leaves tensors to torch's reducers and copies arrays, as is plain."""
     from nbshm.memory.captures import ValuePickler  # noqa: PLC0415  # loaded when the first child starts
 
     return ValuePickler(reference=reference, reducers={})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -20,7 +21,7 @@ _REMEDIES = {
 _MISSING = re.compile(r"name '(\w+)' is not defined")
 
 
-def before_start(options: Options, names: Set[str], namespace: Mapping[str, Any]) -> Iterator[str]:
+def before_start(options: Options, names: AbstractSet[str], namespace: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a person should know before the run starts."""
     yield from options.warnings
     if options.nprocs > 1:
@@ -39,8 +40,8 @@ def about_edited_file(file: str) -> str:
     )
 
 
-def with_hint(failure: RankFailure, sent: Set[str], namespace: Mapping[str, Any]) -> RankFailure:
-    """Add to a NameError that the notebook does have the name, where only the analysis could not see its use."""
+def with_hint(failure: RankFailure, sent: AbstractSet[str], namespace: Mapping[str, Any]) -> RankFailure:
+    """Add to a NameError that the notebook has the name, where only the analysis could not see its use."""
     if not isinstance(failure, Raised) or failure.report.type_name != "NameError":
         return failure
     found = _MISSING.search(failure.report.message)

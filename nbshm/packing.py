@@ -1,29 +1,31 @@
-"""The definitions and values that a piece of code needs, packed in the order in which a worker can build them.
+"""The definitions and values that code needs, packed in the order in which a worker can build them.
 
-All values of a run go through one pickler with one memo, so that what is one object in the notebook is one object
-in the worker. A definition that needs a value when its statement *runs* finds it in the stream before it; all other
-values follow the last definition. Which definitions there are, and in which order they can stand, shows only while
-values are pickled (an instance deep in a list asks for its class). So packing is a fixed point: a pass that meets a
-definition that has not been written yet learns it and starts again. One or two passes are usual.
+All values of a run go through one pickler with one memo, so that what is one object in the notebook is one
+object in the worker. A definition that needs a value when its statement *runs* finds it in the stream before
+it; all other values follow the last definition. Which definitions there are, and in which order they can
+stand, shows only while values are pickled (an instance deep in a list asks for its class). So packing is a
+fixed point: a pass that meets a definition that has not been written yet learns it and starts again. One or
+two passes are usual.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import linecache
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from types import FunctionType
+from typing import Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar
 
-from nbshm.definitions.by_value import reduce_function
+from nbshm.definitions.by_value import is_cached, is_generic, reduce_cached, reduce_function, reduce_generic
 from nbshm.definitions.lifting import Lifted, lift
 from nbshm.definitions.names import code_attributes, code_names
-from nbshm.jobs import Cell, Define, Import, Load, Program, Step, Tail
+from nbshm.definitions.sources import home
+from nbshm.imports import Imports
+from nbshm.jobs import Cell, Define, Load, Program, State, Tail
 from nbshm.refusals import Unsendable, refusal
 
-IPYTHON_NAMES = frozenset({"In", "Out", "_ih", "_oh", "_dh", "exit", "quit", "get_ipython", "open", "__builtins__"})
+_IPYTHON_NAMES = frozenset({"In", "Out", "_ih", "_oh", "_dh", "__builtins__"})
+_CONTAINERS = (list, dict, set)
 
 
 class Pickler(Protocol):
@@ -45,8 +47,8 @@ Reference: TypeAlias = Callable[[Any], Any]
 class Needs:
     """What a piece of code needs: names, with where each is used; dotted names; names that may be left out.
 
-    `all_optional`: whatever can't travel may be left out, also what others read. `extra` are values that are bound
-    to names without being the notebook's values of these names.
+    `all_optional`: whatever can't travel may be left out, also what others read. `extra` are values that are
+    bound to names without being the notebook's values of these names.
     """
 
     names: Mapping[str, str]
@@ -73,13 +75,11 @@ class Packed(Generic[PicklerT]):
     names: frozenset[str]
 
 
-def pack(
-    needs: Needs, notebook: Notebook, make_pickler: Callable[[Reference], PicklerT]
-) -> Packed[PicklerT]:
+def pack(needs: Needs, notebook: Notebook, make_pickler: Callable[[Reference], PicklerT]) -> Packed[PicklerT]:
     """Return the program that builds a worker's `__main__`.
 
-    `make_pickler(reference)` makes an empty pickler that asks `reference(object)` about functions, classes and
-    other callables: it answers with a reduction, or NotImplemented to leave the object to the pickler.
+    `make_pickler(reference)` makes an empty pickler that asks `reference(object)` about functions, classes
+    and other callables: it answers with a reduction, or NotImplemented to leave the object to the pickler.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def pack(
             program = attempt.program()
         except _LearntError:
             continue
-        names = frozenset(known.users) & notebook.namespace.keys() - known.dropped
+        names = frozenset(known.users) & notebook.namespace.keys() - known.dropped.keys()
         return Packed(program=program, pickler=attempt.pickler, names=names)
 
 
@@ -104,14 +104,21 @@ class _LearntError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    """What one pass hands to the next."""
+    """What one pass hands to the next.
+
+    `edges` say which definition must stand before which other, with the live value that asks for it, if one
+    does. `deferred` live values are set after the last definition, `emptied` containers filled then.
+    `dropped` names are left out, with the reason.
+    """
 
     notebook: Notebook
     needs: Needs
     users: dict[str, str] = field(default_factory=dict)
     by_value: set[str] = field(default_factory=set)
-    dropped: set[str] = field(default_factory=set)
-    edges: dict[str, set[str]] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+    edges: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    deferred: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
     lifted: dict[str, Lifted | None] = field(default_factory=dict)
     optional: set[str] = field(default_factory=set)
 
@@ -129,7 +136,7 @@ class _Known:
 
     def _lift(self, name: str) -> Lifted | None:
         value = self.notebook.namespace[name]
-        if getattr(value, "__module__", None) != "__main__" or getattr(value, "__qualname__", None) != name:
+        if home(value) != ("__main__", name):
             return None
         return lift(name, value, self.notebook.namespace, self.notebook.cells)
 
@@ -142,12 +149,15 @@ class _Pass(Generic[PicklerT]):
         self.namespace = known.notebook.namespace
         self.make_pickler = make_pickler
         self.pickler = make_pickler(self._reference)
-        self.imports: dict[tuple[str, str | None], Import] = {}
+        self.imports = Imports()
         self.steps: list[Define | Load] = []
         self.defined: dict[str, Lifted] = {}
         self.loaded: set[str] = set()
+        self.files: set[str] = set()
+        self.contents: dict[str, Any] = {}
         self.late: dict[str, Any] = dict(known.needs.extra)
         self.in_progress: list[str] = []
+        self.asking: str | None = None
         self.called: set[str] = set()
         self.attributes: set[str] = set(known.needs.attributes)
 
@@ -158,12 +168,16 @@ class _Pass(Generic[PicklerT]):
             settled.update(fresh)
             for name in fresh:
                 self._settle(name)
-        self._import_submodules()
         self._dump_tail()
         if len(self.known.users) > len(settled):
             raise _LearntError
-        steps: tuple[Step, ...] = (*self.imports.values(), *self.steps)
-        return Program(steps=steps, values=self.pickler.stream, cells=self._cells())
+        self.imports.add_submodules(self.attributes)
+        return Program(
+            steps=(*self.imports.steps, *self.steps),
+            values=self.pickler.stream,
+            cells=self._cells(),
+            left_out=dict(self.known.dropped),
+        )
 
     def _settle(self, name: str) -> None:
         """Write down what a name stands for, or keep its value for the tail."""
@@ -176,8 +190,8 @@ class _Pass(Generic[PicklerT]):
             self.late[name] = self.namespace[name]
 
     def _is_sent(self, name: str) -> bool:
-        unsent = name in IPYTHON_NAMES or name in self.loaded or name in self.known.dropped
-        return name in self.namespace and not unsent
+        unsent = name in self.loaded or name in self.known.dropped
+        return is_of_the_notebook(name, self.namespace) and not unsent
 
     def _note_needs(self, definition: Lifted) -> None:
         """Note the names that a definition reads, and that it is the one who asks for them."""
@@ -194,16 +208,19 @@ class _Pass(Generic[PicklerT]):
         if name in self.defined:
             return
         if name in self.in_progress:
-            self.known.by_value.add(self.in_progress[-1])
-            raise _LearntError
+            self._break_circle(name)
         self._note_needs(definition)
         self.in_progress.append(name)
-        for early in sorted(definition.early):
+        deferred = self._deferred(definition)
+        for early in sorted(definition.early.union(*(definition.deferrable[key] for key in deferred))):
             self._before(early)
         for other in sorted(self.known.edges.get(name, ())):
             self._before(other)
-        for key, value in definition.live.items():
+        live = {key: value for key, value in definition.live.items() if key not in deferred}
+        for key, value in live.items():
+            self.asking = key
             self._dump(value, key)
+            self.asking = None
         self.in_progress.pop()
         self.defined[name] = definition
         source = definition.source
@@ -214,8 +231,22 @@ class _Pass(Generic[PicklerT]):
                 origin=source.origin,
                 column=source.column,
                 postponed=source.postponed,
-                live=tuple(definition.live),
+                live=tuple(live),
+                blank=() if definition.is_class else deferred,
             )
+        )
+
+    def _deferred(self, definition: Lifted) -> tuple[str, ...]:
+        """Return the live values that are set when all definitions stand.
+
+        Those that refer to a later definition, and the containers of a class that has a hand in the making of
+        others: it may fill them while they are made.
+        """
+        is_maker = definition.is_class and _is_maker(self.namespace[definition.name])
+        return tuple(
+            key
+            for key in definition.deferrable
+            if key in self.known.deferred or (is_maker and isinstance(definition.live[key], _CONTAINERS))
         )
 
     def _before(self, name: str) -> None:
@@ -227,9 +258,17 @@ class _Pass(Generic[PicklerT]):
             self._define(definition)
             self._before_call(definition)
         elif not self._import(name, self.namespace[name]):
-            self._dump(self.namespace[name], name)
-            self.steps.append(Load(name=name))
-            self.loaded.add(name)
+            self._load(name, self.namespace[name])
+
+    def _load(self, name: str, value: Any) -> None:
+        """Bind a value before the definition in progress runs."""
+        if name in self.known.emptied:
+            self.late[name], value = value, type(value)()
+        self.asking = name
+        self._dump(value, name)
+        self.asking = None
+        self.steps.append(Load(name=name))
+        self.loaded.add(name)
 
     def _before_call(self, definition: Lifted) -> None:
         """Bind what a definition reads that may be *called* while the one in progress runs.
@@ -237,56 +276,48 @@ class _Pass(Generic[PicklerT]):
         A class body calls functions; a metaclass and `__init_subclass__` run with the class statement.
         """
         value = self.namespace[definition.name]
-        if isinstance(value, type) and not (issubclass(value, type) or "__init_subclass__" in vars(value)):
+        if isinstance(value, type) and not _is_maker(value):
             return
         self.called.add(definition.name)
         for name in sorted(definition.late - self.called - set(self.in_progress)):
             self._before(name)
+            if name in self.loaded and type(self.namespace[name]) in _CONTAINERS:
+                self.contents[name] = self.namespace[name].copy()
 
     def _import(self, name: str, value: Any) -> bool:
-        """Write an import down if the value is a module, or has a home in one."""
-        if isinstance(value, ModuleType):
-            self._check_module(name, value)
-            step = Import(module=value.__name__, name=name)
-        else:
-            home = importable_home(value)
-            if home is None:
-                return False
-            step = Import(module=home[0], attribute=home[1], name=name)
-        self.imports[step.module, name] = step
-        return True
-
-    def _check_module(self, name: str, module: ModuleType) -> None:
-        if module.__name__ == "__main__" or can_be_imported(module):
-            return
-        reason = f"the module {module.__name__!r} can't be imported in a worker"
-        self._refuse(name, Unsendable(reason, "Import it from a file or a package."))
-
-    def _import_submodules(self) -> None:
-        """Import what `import a.b` bound only as an attribute of a package: `scipy.stats` behind `scipy`."""
-        packages = [step for step in self.imports.values() if step.attribute is None]
-        for step in packages:
-            for attribute in sorted(self.attributes):
-                root, _, rest = attribute.partition(".")
-                self._import_path(step.module, rest if root == step.name else attribute)
-
-    def _import_path(self, package: str, path: str) -> None:
-        for part in path.split("."):
-            package = f"{package}.{part}"
-            if package not in sys.modules:
-                return
-            self.imports.setdefault((package, None), Import(module=package))
+        try:
+            return self.imports.add(name, value)
+        except Unsendable as error:
+            self._refuse(name, error, value)
 
     def _dump_tail(self) -> None:
-        state = {name: definition.state for name, definition in self.defined.items()}
-        state = {name: value for name, value in state.items() if value.changed or value.added}
+        states = {name: self._state(definition) for name, definition in self.defined.items()}
+        states = {name: each for name, each in states.items() if each.changed or each.added or each.removed}
         try:
-            self.pickler.dump(Tail(values=self.late, state=state))
+            self.pickler.dump(Tail(values=self.late, state=states, contents=self.contents))
         except _LearntError:
             raise
-        except Exception:  # whatever a value's own pickling raises; each name is tried to find it
-            self._find_culprit({**state, **self.late})
+        except Exception:  # whatever a value's own pickling raises; each is tried to find it
+            attributes = {
+                f"{name}.{attribute}": value
+                for name, state in states.items()
+                for attribute, value in {**state.changed, **state.added}.items()
+            }
+            self._find_culprit({**attributes, **self.late})
             raise
+
+    def _state(self, definition: Lifted) -> State:
+        """Return the state of a definition, with the live values that it has not been given yet."""
+        deferred, state = self._deferred(definition), definition.state
+        if not deferred:
+            return state
+        value = self.namespace[definition.name]
+        names = (
+            [key.split(".")[1] for key in deferred]
+            if definition.is_class
+            else ["__defaults__", "__kwdefaults__"]
+        )
+        return replace(state, changed={**{name: _attribute(value, name) for name in names}, **state.changed})
 
     def _find_culprit(self, values: Mapping[str, Any]) -> None:
         """Pickle each value alone, so that the one that can't travel is known by name."""
@@ -306,14 +337,14 @@ class _Pass(Generic[PicklerT]):
         except Exception as error:  # noqa: BLE001  # whatever a value's own pickling raises
             self._refuse(name, error, value)
 
-    def _refuse(self, name: str, error: Exception, value: Any = None) -> None:
+    def _refuse(self, name: str, error: Exception, value: Any = None) -> NoReturn:
         """Raise CannotSend for a name, or leave it out where it may be left out."""
-        root = name.split(".")[0]
+        root = name.partition(".")[0]
+        why = refusal(name, value, error, user=self.known.users.get(root), again=self._again)
         if self.known.needs.all_optional or root in self.known.optional:
-            self.known.dropped.add(root)
+            self.known.dropped[root] = str(why)
             raise _LearntError from error
-        user = self.known.users.get(root)
-        raise refusal(name, value, error, user=user, again=self._again) from error
+        raise why from error
 
     def _again(self, value: Any) -> None:
         """Pickle a part of a value afresh: a memo would pass over what failed before."""
@@ -321,22 +352,25 @@ class _Pass(Generic[PicklerT]):
 
     def _reference(self, value: Any) -> Any:
         """Answer the pickler: how a function, class or decorated object of the notebook is written."""
-        if getattr(value, "__module__", None) != "__main__":
+        module, path = home(value)
+        if module != "__main__" or path is None:
             return NotImplemented
-        path = getattr(value, "__qualname__", None)
-        if isinstance(path, str) and "<locals>" not in path and self._is_found_at(value, path):
+        if "<locals>" not in path and self._is_found_at(value, path):
             definition = self.known.definition(path.split(".")[0])
             if definition is not None:
                 self._ask_for(definition)
                 return path
         if isinstance(value, FunctionType) and value.__globals__ is self.namespace:
-            self._note_reads(value)
+            self._note_code(value)
             return reduce_function(value)
-        return NotImplemented
+        if is_generic(value):
+            return reduce_generic(value)
+        return reduce_cached(value) if is_cached(value) else NotImplemented
 
     def _is_found_at(self, value: Any, path: str) -> bool:
-        found: Any = self.namespace.get(path.split(".")[0])
-        for name in path.split(".")[1:]:
+        root, *names = path.split(".")
+        found: Any = self.namespace.get(root)
+        for name in names:
             found = getattr(found, name, None)
         return found is value
 
@@ -345,45 +379,72 @@ class _Pass(Generic[PicklerT]):
         name = definition.name
         if name in self.defined:
             return
-        if self.in_progress:
-            if name in self.in_progress:
-                self.known.by_value.add(self.in_progress[-1])
-            self.known.edges.setdefault(self.in_progress[-1], set()).add(name)
         self.known.users.setdefault(name, "a value")
+        if self.in_progress:
+            self.known.edges.setdefault(self.in_progress[-1], {})[name] = self.asking
+        if name in self.in_progress:
+            self._break_circle(name)
         raise _LearntError
 
-    def _note_reads(self, function: FunctionType) -> None:
-        """Note the globals that a function reads which travels by value."""
+    def _break_circle(self, name: str) -> NoReturn:
+        """Let one of the definitions in progress, each of which must stand before another, do with less.
+
+        What asks by a live value can be given that value later, or travel by value; so can a container that
+        only has to be there.
+        """
+        circle = self.in_progress[self.in_progress.index(name) :]
+        asked = self.known.edges
+        keys = {
+            one: asked.get(one, {}).get(other) for one, other in zip(circle, [*circle[1:], name], strict=True)
+        }
+        for one, key in keys.items():
+            definition = self.known.definition(one)
+            if key is not None and definition is not None and key in definition.deferrable:
+                self.known.deferred.add(key)
+            elif key is not None and type(self.namespace.get(key)) in _CONTAINERS:
+                self.known.emptied.add(key)
+            else:
+                continue
+            del asked[one]
+            raise _LearntError
+        self.known.by_value.add(next((one for one, key in keys.items() if key is not None), circle[-1]))
+        raise _LearntError
+
+    def _note_code(self, function: FunctionType) -> None:
+        """Note the globals that a function reads which travels by value, and the cell that it came from."""
+        self.files.add(function.__code__.co_filename)
         self.attributes |= code_attributes(function.__code__)
         for name in code_names(function.__code__):
-            if name in self.namespace and name not in IPYTHON_NAMES:
+            if is_of_the_notebook(name, self.namespace):
                 self.known.users.setdefault(name, function.__qualname__)
 
     def _cells(self) -> dict[str, Cell]:
-        """Return the text of every cell that a definition came from."""
-        names = {definition.source.origin.filename for definition in self.defined.values()}
+        """Return the text of every cell that a definition or a function came from."""
+        names = self.files | {definition.source.origin.filename for definition in self.defined.values()}
+        texts = {name: "".join(linecache.getlines(name)) for name in names if _is_cell(name)}
         numbers = self.known.notebook.cells
-        return {name: Cell(text="".join(linecache.getlines(name)), number=numbers.get(name)) for name in names}
+        return {name: Cell(text=text, number=numbers.get(name)) for name, text in texts.items()}
 
 
-def importable_home(value: Any) -> tuple[str, str] | None:
-    """Return the (module, name) under which a function or class is found by an import."""
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or "." in name:
-        return None
-    if not isinstance(value, type) and not callable(value):
-        return None
-    home = sys.modules.get(module)
-    if home is None or getattr(home, name, None) is not value or not can_be_imported(home):
-        return None
-    return module, name
-
-
-def can_be_imported(module: ModuleType) -> bool:
-    """Tell whether a worker will find the module: one that was made by hand has no spec to be found by."""
-    if module.__name__ in sys.builtin_module_names:
-        return True
-    try:
-        return importlib.util.find_spec(module.__name__) is not None
-    except (ValueError, ImportError):
+def is_of_the_notebook(name: str, namespace: Mapping[str, Any]) -> bool:
+    """Tell whether a global is the person's: IPython has put some there, which a person may have shadowed."""
+    if name not in namespace or name in _IPYTHON_NAMES:
         return False
+    value = namespace[name]
+    return not str(getattr(value, "__module__", None) or type(value).__module__).startswith("IPython.")
+
+
+def _is_maker(kind: type) -> bool:
+    """Tell whether a class runs code while other classes are made."""
+    return issubclass(kind, type) or "__init_subclass__" in vars(kind)
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Return an attribute as it is stored."""
+    return vars(value)[name] if isinstance(value, type) else getattr(value, name)
+
+
+def _is_cell(filename: str) -> bool:
+    """Tell whether `linecache` alone knows the text, which no file holds."""
+    entry = linecache.cache.get(filename)
+    return entry is not None and len(entry) > 1 and entry[1] is None

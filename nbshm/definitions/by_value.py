@@ -1,14 +1,16 @@
 """Functions that have no importable home travel by value: code, defaults, closure and attributes.
 
 cloudpickle rebuilds such a function with globals of its own. In a notebook all functions share one namespace,
-the notebook's, and they must share the worker's `__main__` there: one that is rebuilt here reads and writes the
-same globals as those that were lifted. Code objects and closure cells are cloudpickle's to carry.
+the notebook's, and they must share the worker's `__main__` there: one that is rebuilt here reads and writes
+the same globals as those that were lifted. And cloudpickle would forget which cell the code came from.
 """
 
 from __future__ import annotations
 
+import functools
+import marshal
 import sys
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MappingProxyType
 from typing import Any, TypeAlias
 
 Reduced: TypeAlias = tuple[Any, ...]
@@ -27,7 +29,19 @@ def reduce_function(function: FunctionType) -> Reduced:
     closure = function.__closure__
     state = (attributes, function.__dict__, None if closure is None else tuple(map(_contents, closure)))
     cells = None if closure is None else len(closure)
-    return rebuild_function, (function.__code__, function.__name__, cells), state, None, None, set_function_state
+    return (
+        rebuild_function,
+        (function.__code__, function.__name__, cells),
+        state,
+        None,
+        None,
+        set_function_state,
+    )
+
+
+def reduce_code(code: CodeType) -> Reduced:
+    """Return how to rebuild code under its file name, so that tracebacks find their lines."""
+    return marshal.loads, (marshal.dumps(code),)
 
 
 def rebuild_function(code: CodeType, name: str, cells: int | None) -> FunctionType:
@@ -53,3 +67,52 @@ def _contents(cell: CellType) -> tuple[Any, ...]:
         return (cell.cell_contents,)
     except ValueError:
         return ()
+
+
+def is_generic(value: Any) -> bool:
+    """Tell whether `functools.singledispatch` made a function: it holds weak references and a registry."""
+    return isinstance(value, FunctionType) and isinstance(vars(value).get("registry"), MappingProxyType)
+
+
+def reduce_generic(function: Any) -> Reduced:
+    """Return how to rebuild a generic function with all that was registered for it."""
+    registry = dict(function.registry)
+    own = {name: value for name, value in vars(function).items() if name not in vars(_example)}
+    return functools.singledispatch, (registry.pop(object),), (registry, own), None, None, _register
+
+
+@functools.singledispatch
+def _example(_: Any) -> None:
+    """Show which attributes `singledispatch` gives to a function."""
+
+
+def _register(function: Any, state: tuple[dict[Any, Any], dict[str, Any]]) -> None:
+    registry, own = state
+    for kind, implementation in registry.items():
+        function.register(kind, implementation)
+    vars(function).update(own)
+
+
+def is_cached(value: Any) -> bool:
+    """Tell whether `functools.lru_cache` made a callable, which pickles by its name alone."""
+    return isinstance(value, functools._lru_cache_wrapper)  # noqa: SLF001  # the type has no public name
+
+
+def reduce_cached(function: Any) -> Reduced:
+    """Return how to rebuild a cached function; its cache begins empty."""
+    parameters = function.cache_parameters()
+    arguments = (function.__wrapped__, parameters["maxsize"], parameters["typed"])
+    own = {
+        name: value
+        for name, value in vars(function).items()
+        if name not in {"__wrapped__", "cache_parameters"}
+    }
+    return _cached, arguments, own, None, None, _update
+
+
+def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:  # noqa: FBT001  # as lru_cache takes it
+    return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
+
+
+def _update(function: Any, own: dict[str, Any]) -> None:
+    vars(function).update(own)

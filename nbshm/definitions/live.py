@@ -1,9 +1,10 @@
-"""Expressions of a definition whose value the notebook has already: defaults and class attributes.
+"""Expressions of a definition whose value the notebook has already: defaults, class attributes, bases.
 
-They were evaluated once, when the person ran the cell, and may have changed since (a list that is a default, a
-class attribute that was set). So a worker does not evaluate them again: it is given the live values. Both sides
-find such an expression by the same key: `smooth.config` is the default of the parameter `config` of `smooth`,
-`Model.rate` the class attribute, `Model.step.n` the default of a method's parameter.
+They were evaluated once, when the person ran the cell, and may have changed since (a list that is a default,
+a class attribute that was set, a base that was defined anew). So a worker does not evaluate them again: it is
+given the live values. Both sides find such an expression by the same key: `smooth.config` is the default of
+the parameter `config` of `smooth`, `Model.rate` the class attribute, `Model.step.n` the default of a method's
+parameter, `Model.__bases__.0` the first base.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
+
+BASES = "__bases__"
 
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -43,10 +46,13 @@ class Slot:
 
 
 def slots(definition: ast.stmt, path: str = "") -> Iterator[tuple[str, Slot]]:
-    """Yield the key and place of each default and class attribute of a definition, in the order of the text."""
+    """Yield the key and place of each expression of a definition that has a live value, in order."""
     if isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef)):
         yield from _defaults(definition.args, f"{path}{definition.name}.")
     elif isinstance(definition, ast.ClassDef):
+        for index in range(len(definition.bases)):
+            slot = Slot(holder=definition, field="bases", index=index)
+            yield f"{path}{definition.name}.{BASES}.{index}", slot
         for statement in definition.body:
             yield from _class_level(statement, f"{path}{definition.name}.")
 

@@ -109,21 +109,32 @@ def _function_source(definition: Any, cells: Mapping[str, int]) -> Source | None
             continue
         statement = found.statement
         # With more layers than decorators, something was wrapped around the function after its statement.
-        if statement.name != getattr(definition, "__qualname__", None) or depth > len(
-            statement.decorator_list
-        ):
+        if statement.name != home(definition)[1] or depth > len(statement.decorator_list):
             return None
         return _source(found, cells, postponed=_is_postponed(layer.__code__), wrapped=depth > 0)
     return None
 
 
 def _layers(definition: Any) -> Iterator[Any]:
-    """Yield the object and, as far as `__wrapped__` leads, what it was made of."""
+    """Yield the object and, as far as it leads to that, what it was made of."""
     for _ in range(_MAX_LAYERS):
         yield definition
-        definition = getattr(definition, "__wrapped__", None)
+        definition = wrapped(definition)
         if not callable(definition):
             return
+
+
+def wrapped(definition: Any) -> Any:
+    """Return what a decorator has wrapped; `torch.jit.script` keeps it under a name of its own."""
+    inner = getattr(definition, "__wrapped__", None)
+    return getattr(definition, "_torchdynamo_inline", None) if inner is None else inner
+
+
+def home(definition: Any) -> tuple[str | None, str | None]:
+    """Return the module and the qualified name that a function, class or decorated object goes by."""
+    inner = definition if getattr(definition, "__module__", None) == "__main__" else wrapped(definition)
+    module, name = getattr(inner, "__module__", None), getattr(inner, "__qualname__", None)
+    return (module, name) if isinstance(module, str) and isinstance(name, str) else (None, None)
 
 
 def _found_function(function: FunctionType) -> _Found[Function] | None:

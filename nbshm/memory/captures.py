@@ -1,8 +1,8 @@
 """The picklers that a run's values go through.
 
-They are cloudpickle's, with the notebook asked first how its definitions are written; for values on their way to a
-worker or back also with the reducers of multiprocessing and torch for what only they can carry (queues, locks,
-connections), nbshm's own for memory, and refusals for what would arrive as something else than it is.
+They are cloudpickle's, with the notebook asked first how its definitions are written; for values on their way
+to a worker or back also with the reducers of multiprocessing and torch for what only they can carry (queues,
+locks, connections), nbshm's own for memory, and refusals for what would arrive as something else than it is.
 """
 
 from __future__ import annotations
@@ -13,22 +13,28 @@ import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from multiprocessing.reduction import ForkingPickler
-from types import FunctionType
-from typing import Any
+from types import CodeType, FunctionType
+from typing import Any, ClassVar
 
 import cloudpickle
 
+from nbshm.definitions.by_value import reduce_code
 from nbshm.refusals import Unsendable
 
 Reducer = Callable[[Any], Any]
+
+_TABLE = ChainMap({CodeType: reduce_code}, cloudpickle.Pickler.dispatch_table)
 
 
 class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle carries no types
     """Pickles values one after the other into one stream, with one memo.
 
-    `reference(object)` is asked about functions, classes and other callables first: it answers with a reduction,
-    or NotImplemented to leave the object to cloudpickle.
+    `reference(object)` is asked about functions, classes and other callables first: it answers with a
+    reduction, or NotImplemented to leave the object to cloudpickle.
     """
+
+    # A class attribute, because a pickler looks for its table while it is made.
+    dispatch_table: ClassVar[Mapping[type, Reducer]] = _TABLE
 
     def __init__(self, *, reference: Callable[[Any], Any]) -> None:
         self._file = io.BytesIO()
@@ -56,7 +62,7 @@ class ValuePickler(PlainPickler):
     def __init__(self, *, reference: Callable[[Any], Any], reducers: Mapping[type, Reducer]) -> None:
         carried = ForkingPickler(io.BytesIO()).dispatch_table
         # Before the pickler is made: that is when it looks for its table.
-        self.dispatch_table = ChainMap(dict(reducers), _refusals(), carried, cloudpickle.Pickler.dispatch_table)
+        self.dispatch_table = ChainMap(dict(reducers), _refusals(), carried, _TABLE)
         super().__init__(reference=reference)
 
 

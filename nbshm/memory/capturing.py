@@ -29,7 +29,7 @@ class CapturingPickler(ValuePickler):
         super().dump(value)
 
     def forget(self) -> None:
-        """Let go of the arrays and of all that was pickled: they count as holders while they are held here."""
+        """Let go of the arrays and of all that was pickled: they are holders while they are held here."""
         self._own_arrays.clear()
         self.clear_memo()
 

@@ -1,8 +1,8 @@
 """Which arrays are the notebook's own: those that its names, plain containers and own objects hold.
 
-Their memory is shared, so that what a worker writes is seen in the notebook. An array inside another library's
-object (a frame, an estimator) is not reached here, and travels as a snapshot: such an object is never half changed
-behind its back.
+Their memory is shared, so that what a worker writes is seen in the notebook. An array inside another
+library's object (a frame, an estimator) is not reached here, and travels as a snapshot: such an object is
+never half changed behind its back.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _of_function(function: types.FunctionType) -> Iterator[Any]:
 
 
 def _of_object(value: Any) -> Iterator[Any]:
-    """Yield the attributes of an object of a notebook class, of any dataclass, and of what nbshm itself sends."""
+    """Yield the attributes of an object of a notebook class, of a dataclass, and of what nbshm sends."""
     kind = type(value)
     if isinstance(value, type) or not (_is_own(kind) or dataclasses.is_dataclass(kind)):
         return

@@ -1,9 +1,10 @@
 """Building `__main__` in a worker from a program: imports, the notebook's definitions, its values.
 
-One namespace: the module is registered as `__main__` and as `__mp_main__` before anything runs in it, so functions
-that are defined here, functions that travel by value and pickles by reference all meet in the same globals. Each
-definition is compiled under the file name and line numbers that it has in the notebook, and `linecache` is given
-the text of its cell: tracebacks, `inspect` and debuggers show what they would show there.
+One namespace: the module is registered as `__main__` and as `__mp_main__` before anything runs in it, so
+functions that are defined here, functions that travel by value and pickles by reference all meet in the same
+globals. Each definition is compiled under the file name and line numbers that it has in the notebook, and
+`linecache` is given the text of its cell: tracebacks, `inspect` and debuggers show what they would show
+there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from nbshm.definitions import live
+from nbshm.definitions.sources import home
 from nbshm.definitions.statements import placed_statement
 from nbshm.jobs import Cell, Define, Import, Load, Program, State, Step, Tail
 
@@ -52,7 +54,7 @@ def build(module: ModuleType, program: Program, load: Callable[[], Any]) -> dict
 
 
 def _is_definition(value: Any, name: str) -> bool:
-    return getattr(value, "__module__", None) == "__main__" and getattr(value, "__qualname__", None) == name
+    return home(value) == ("__main__", name)
 
 
 def remember(cells: Mapping[str, Cell]) -> None:

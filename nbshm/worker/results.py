@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from nbshm.definitions.by_value import reduce_function
+from nbshm.definitions.sources import home
 from nbshm.jobs import Parcel
 from nbshm.memory import parcels
 from nbshm.memory.buffers import Buffers
@@ -19,8 +20,9 @@ from nbshm.memory.segments import Segment
 class ResultPickling:
     """Pickles values of a worker for the kernel.
 
-    `definitions` are the notebook's, as this worker has them: an instance of one of these classes comes back as an
-    instance of the notebook's class. What the body defined itself goes by value, as the notebook has no such name.
+    `definitions` are the notebook's, as this worker has them: an instance of one of these classes comes back
+    as an instance of the notebook's class. What the body defined itself goes by value, as the notebook has no
+    such name.
     """
 
     def __init__(self, *, definitions: Names[str, Any], mapping: Mapping) -> None:
@@ -43,10 +45,10 @@ class ResultPickling:
         return pickler.stream
 
     def _reference(self, value: Any) -> Any:
-        if getattr(value, "__module__", None) != "__main__":
+        module, path = home(value)
+        if module != "__main__" or path is None:
             return NotImplemented
-        path = getattr(value, "__qualname__", None)
-        if isinstance(path, str) and self._is_known(value, path):
+        if self._is_known(value, path):
             return path
         return reduce_function(value) if isinstance(value, FunctionType) else NotImplemented
 

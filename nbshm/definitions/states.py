@@ -1,0 +1,125 @@
+"""What was done to a definition after its statement ran: patched methods, attributes, what was deleted."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+from nbshm.definitions.bindings import scope_bindings
+from nbshm.definitions.live_values import raw_function
+from nbshm.jobs import State
+
+_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
+_GENERATED = (
+    "<string",
+    "<attrs",
+    "<frozen",
+)  # file names of methods that dataclasses, attrs and typing write
+_NOTHING = State(changed={}, added={})
+
+
+def state_of(statement: ast.stmt, definition: Any, functions: Sequence[CodeType]) -> State:
+    """Return what the statement does not give; `functions` is the code of the functions in it."""
+    if isinstance(definition, type) and isinstance(statement, ast.ClassDef):
+        return _class_state(statement, definition, functions)
+    if not isinstance(definition, FunctionType):
+        return _NOTHING
+    attributes = {name: value for name, value in vars(definition).items() if name != "__wrapped__"}
+    if getattr(statement, "decorator_list", None):
+        return State(changed={}, added={name: one for name, one in attributes.items() if not _is_helper(one)})
+    return State(changed={**attributes, **_signature(statement, definition)}, added={})
+
+
+def _is_helper(value: Any) -> bool:
+    """Tell whether a decorator of a library has put a function there, and does so again."""
+    return isinstance(value, FunctionType) and value.__module__ != "__main__" and "<" in value.__qualname__
+
+
+def _signature(statement: ast.stmt, function: FunctionType) -> dict[str, Any]:
+    """Return what was set of a function that its parameters' defaults don't tell."""
+    assert isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef))  # noqa: S101  # it is a function's
+    changed: dict[str, Any] = {}
+    if len(function.__defaults__ or ()) != len(statement.args.defaults):
+        changed["__defaults__"] = function.__defaults__
+    if len(function.__kwdefaults__ or ()) != sum(each is not None for each in statement.args.kw_defaults):
+        changed["__kwdefaults__"] = function.__kwdefaults__
+    return {**changed, **_docstring(statement, function)}
+
+
+def _docstring(
+    statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, definition: Any
+) -> dict[str, Any]:
+    text = definition.__doc__
+    live = inspect.cleandoc(text) if isinstance(text, str) else text
+    return {} if live == ast.get_docstring(statement) else {"__doc__": text}
+
+
+def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[CodeType]) -> State:
+    if isinstance(definition, enum.EnumMeta):
+        return _NOTHING
+    bound, written = _bound(statement), _methods(statement)
+    changed, added = {}, {}
+    for name, value in vars(definition).items():
+        if name in written and _is_patched(value, written[name], functions):
+            changed[name] = value
+        elif name not in bound and _is_users(name, value):
+            added[name] = value
+    if ast.get_docstring(statement) is not None:
+        changed.update(_docstring(statement, definition))
+    return State(changed=changed, added=added, removed=tuple(sorted(bound - vars(definition).keys())))
+
+
+def _bound(statement: ast.ClassDef) -> frozenset[str]:
+    """Return the names that a class body binds, as the class has them."""
+    return frozenset(_mangled(name, statement.name) for name in scope_bindings(statement.body).own)
+
+
+def _mangled(name: str, class_name: str) -> str:
+    is_private = name.startswith("__") and not name.endswith("__") and class_name.strip("_")
+    return f"_{class_name.lstrip('_')}{name}" if is_private else name
+
+
+def _methods(statement: ast.ClassDef) -> Mapping[str, bool]:
+    """Return the names that a class body binds by `def`, with whether that is decorated."""
+    return {
+        _mangled(inner.name, statement.name): bool(inner.decorator_list)
+        for inner in _definitions(statement.body)
+    }
+
+
+def _definitions(body: Sequence[ast.AST]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+        elif not isinstance(node, (ast.ClassDef, ast.expr)):
+            yield from _definitions(list(ast.iter_child_nodes(node)))
+
+
+def _is_patched(value: Any, is_decorated: bool, functions: Sequence[CodeType]) -> bool:  # noqa: FBT001  # plain data
+    """Tell whether a method is another one than the class statement made."""
+    if isinstance(value, property):
+        parts = [part for part in (value.fget, value.fset, value.fdel) if part is not None]
+        return any(_is_other(raw_function(part), functions) for part in parts)
+    function = raw_function(value)
+    if function is None:  # the product of a library's decorator, or something that was put in its place
+        return not is_decorated
+    return _is_other(function, functions)
+
+
+def _is_other(function: FunctionType | None, functions: Sequence[CodeType]) -> bool:
+    if function is None:
+        return False
+    code = function.__code__
+    return not any(code == each and code.co_filename == each.co_filename for each in functions)
+
+
+def _is_users(name: str, value: Any) -> bool:
+    """Tell whether an attribute looks set by a person, not by a decorator or metaclass."""
+    function = raw_function(value)
+    if function is not None:
+        return function.__module__ == "__main__" and not function.__code__.co_filename.startswith(_GENERATED)
+    return not name.startswith("_") and (isinstance(value, _PLAIN) or not hasattr(type(value), "__get__"))

@@ -1,0 +1,23 @@
+class Row:
+    def __init__(self, x):
+        self.x = x
+    def text(self):
+        return "old %s" % self.x
+class Derived(Row):
+    pass
+before, OldRow, derived = Row(1), Row, Derived(2)
+class Row:
+    def __init__(self, x):
+        self.x = x
+    def text(self):
+        return "new %s" % self.x
+after = Row(2)
+# %%
+%%parallel out=back
+assert before.text() == "old 1" and after.text() == "new 2" and type(before) is OldRow and type(after) is Row
+assert isinstance(derived, OldRow) and derived.text() == "old 2" and not isinstance(before, Row)
+back = before, after, OldRow(5), derived, Derived(7)
+# %%
+for b, a, o, d, e in back:
+    assert type(b) is OldRow and type(a) is Row and type(o) is OldRow and o.text() == "old 5"
+    assert type(d) is Derived and type(e) is Derived
