@@ -63,7 +63,7 @@ class Launcher:
         workers = Workers(self.sweeper)
         way = self._methods[method]
         try:
-            with interrupts_put_off(), way.starting():
+            with interrupts_put_off(), way.starting(), workers.directory.in_use():
                 for rank in range(nprocs):
                     workers.add(self._start(rank, nprocs, way))
         except BaseException:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import forkserver, get_start_method, resource_tracker, set_start_method
 from typing import Any
 
+from nbshm.processes.directories import Directory
 from nbshm.processes.sweeping import Sweeper
 
 
@@ -28,6 +29,7 @@ class Server:
         self._changing = threading.RLock()
         self._retired: set[int] = set()
         self._current = self._new()
+        self._directory: Directory | None = None
 
     @property
     def pid(self) -> int | None:
@@ -54,6 +56,9 @@ class Server:
             if pid is not None:
                 self._retired.add(pid)
             self._current = self._new()
+            if self._directory is not None:  # where the old one listens, to nobody any more
+                self._directory.close()
+                self._directory = None
 
     def close(self) -> None:
         """End all servers at once, and everything that still is in their process groups."""
@@ -76,7 +81,8 @@ class Server:
 
     def _start(self) -> None:
         resource_tracker.ensure_running()  # it unblocks SIGINT behind it, so it comes first
-        with interrupts_blocked(), start_method_kept():
+        self._directory = Directory(self._sweeper)
+        with interrupts_blocked(), start_method_kept(), self._directory.in_use():
             self._current.ensure_running()
         if self.pid is not None:
             self._sweeper.begin_group(self.pid)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Protocol
 
+from nbshm.processes.directories import Directory
 from nbshm.processes.places import read_place
 from nbshm.processes.readiness import wait_readable
 from nbshm.processes.sweeping import Sweeper
@@ -119,6 +120,7 @@ class Workers(Sequence[Worker]):
     def __init__(self, sweeper: Sweeper) -> None:
         self._workers: list[Worker] = []
         self._sweeper = sweeper
+        self.directory = Directory(sweeper)
 
     def __getitem__(self, rank: int) -> Worker:  # type: ignore[override]  # nobody slices ranks
         return self._workers[rank]
@@ -159,6 +161,7 @@ class Workers(Sequence[Worker]):
         for worker in self:
             worker.close()
             self._sweeper.end_group(worker.pid)
+        self.directory.close()
 
 
 def _open_pidfd(pid: int) -> int | None:

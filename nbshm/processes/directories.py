@@ -1,0 +1,49 @@
+"""Directories for the files that multiprocessing makes: those of workers go when their run does.
+
+Sockets of queues, loaders and managers lie in a directory that each process makes for itself and removes when
+it ends in order; a killed one leaves it. Its name is part of a process's configuration, which children inherit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from multiprocessing import process
+from typing import Any
+
+from nbshm.processes.sweeping import Sweeper
+
+_PREFIX = "nbshm-"
+
+
+class Directory:
+    """A private directory, which does not outlive the kernel; `close` removes it with all that is in it."""
+
+    def __init__(self, sweeper: Sweeper) -> None:
+        self.path = tempfile.mkdtemp(prefix=_PREFIX)
+        self._sweeper = sweeper
+        sweeper.begin_directory(self.path)
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Let processes that are made inside the block, and their children, put their files here."""
+        configuration = _configuration()
+        before = configuration.get("tempdir")
+        configuration["tempdir"] = self.path
+        try:
+            yield
+        finally:
+            configuration["tempdir"] = before
+
+    def close(self) -> None:
+        """Remove the directory."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._sweeper.end_directory(self.path)
+
+
+def _configuration() -> dict[str, Any]:
+    """Return what children of this process inherit; `multiprocessing.util.get_temp_dir` looks there first."""
+    configuration: dict[str, Any] = process.current_process()._config  # type: ignore[attr-defined]  # noqa: SLF001  # see above
+    return configuration
