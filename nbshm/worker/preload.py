@@ -39,16 +39,14 @@ def preload(modules: tuple[str, ...] = MODULES) -> None:
     importlib.invalidate_caches()  # files may come before a worker looks for them
     gc.collect()
     gc.freeze()  # a collection in a worker would write to every object's page, and so copy it
+    importlib.import_module("nbshm.worker.huge_pages").collapse_memory()
 
 
 def rehearse() -> None:
-    """Let the workers' shell and libraries do their first, slow steps."""
+    """Do what every worker does, and what is slower the first time."""
+    importlib.import_module("nbshm.worker.surroundings").rehearse()
     with contextlib.suppress(ImportError):
         importlib.import_module("nbshm.worker.shell").warm_up()
-    if "OMP_NUM_THREADS" not in os.environ:
-        importlib.import_module("nbshm.worker.thread_pools").limit_threads(1)  # what most workers will have
-    if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(0)  # looks for devices, and reads the source of its callers
 
 
 leave_group()

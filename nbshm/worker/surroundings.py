@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import random
@@ -12,9 +13,9 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
-from nbshm.libraries import worker_backend, write_library
+from nbshm.libraries import read_libraries, worker_backend, write_library
 from nbshm.seeds import NUMPY_LIMIT, Seeds
-from nbshm.surroundings import Surroundings, WarningFilter
+from nbshm.surroundings import Surroundings, WarningFilter, capture_surroundings
 from nbshm.worker.imports import Action, ImportWatch
 from nbshm.worker.thread_pools import limit_threads
 
@@ -27,9 +28,18 @@ def apply_surroundings(surroundings: Surroundings, *, rank: int, nprocs: int) ->
     _set_filters(surroundings.warning_filters, watch)
     _limit_threads(surroundings.threads, watch)
     for name, state in surroundings.libraries.items():
-        watch.when_imported(name, _writer(name, state))
+        if _found().pop(name, None) != state:
+            watch.when_imported(name, _writer(name, state))
     _seed(surroundings.seeds, rank, watch)
     return watch
+
+
+def rehearse() -> None:
+    """Let a process take its own surroundings over, so that those forked from it have less to do."""
+    own = capture_surroundings(threads=None, share=1, seed=0, port=0)
+    apply_surroundings(own, rank=0, nprocs=1).close()
+    _found.cache_clear()
+    _found()
 
 
 def _enter(surroundings: Surroundings) -> None:
@@ -92,6 +102,12 @@ def _limit_threads(threads: int | None, watch: ImportWatch) -> None:
     if threads is not None:
         limit_threads(threads)
         watch.when_imported("torch", lambda torch: torch.set_num_threads(threads))
+
+
+@functools.cache
+def _found() -> dict[str, bytes]:
+    """Return the state of the libraries as they were found: what is so already need not be written."""
+    return read_libraries()
 
 
 def _writer(name: str, state: bytes) -> Action:
