@@ -1,0 +1,21 @@
+"""The benchmarks: real kernels, nbshm and its peers in turns; what they print is their result.
+
+python -m pytest -m benchmark -s tests/benchmarks
+"""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks import warm_cell
+from benchmarks.big_tensor import big_tensor
+from benchmarks.first_cell import first_cell
+from benchmarks.samples import table
+
+REPETITIONS = 15
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize("workload", [warm_cell.forkserver, big_tensor, first_cell, warm_cell.spawn])
+def test_ratios(workload, tmp_path):
+    print(f"\n{table(workload(tmp_path, REPETITIONS))}")
