@@ -47,9 +47,7 @@ def spawn(directory: Path, repetitions: int) -> list[Comparison]:
 def _compare(directory: Path, method: str, repetitions: int) -> Comparison:
     with _kernels(directory) as (ours, theirs):
         cells = _OUR_CELL.format(method=method), _THEIR_CELL.format(method=method)
-        assert ours.run(cells[0]).check().result == {
-            "text/plain": "[0, 1, 4, 9]"
-        }
+        assert ours.run(cells[0]).check().result == {"text/plain": "[0, 1, 4, 9]"}
         theirs.run(cells[1]).check()
         return compare(
             f"warm cell, {method}",
