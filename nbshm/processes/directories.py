@@ -1,7 +1,7 @@
 """Directories for the files that multiprocessing makes: those of workers go when their run does.
 
 Sockets of queues, loaders and managers lie in a directory that each process makes for itself and removes when
-it ends in order; a killed one leaves it. Its name is part of a process's configuration, which children inherit.
+it ends in order; a killed one leaves it. The name is part of a process's configuration, which children get.
 """
 
 from __future__ import annotations

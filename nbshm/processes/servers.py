@@ -13,11 +13,12 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from multiprocessing import forkserver, get_start_method, resource_tracker, set_start_method
+from multiprocessing import forkserver, get_start_method, set_start_method
 from typing import Any
 
 from nbshm.processes.directories import Directory
 from nbshm.processes.sweeping import Sweeper
+from nbshm.processes.trackers import ensure_tracker
 
 
 class Server:
@@ -80,7 +81,7 @@ class Server:
         return server
 
     def _start(self) -> None:
-        resource_tracker.ensure_running()  # it unblocks SIGINT behind it, so it comes first
+        ensure_tracker()  # it unblocks SIGINT behind it, so it comes first
         self._directory = Directory(self._sweeper)
         with interrupts_blocked(), start_method_kept(), self._directory.in_use():
             self._current.ensure_running()

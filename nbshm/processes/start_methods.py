@@ -32,6 +32,7 @@ from multiprocessing import (
 from typing import Any, Literal, Protocol, TypeAlias
 
 from nbshm.processes.servers import Server, interrupts_blocked
+from nbshm.processes.trackers import ensure_tracker
 from nbshm.processes.workers import Popen
 from nbshm.worker.life import ForkedWorkerProcess, WorkerProcess
 
@@ -68,7 +69,7 @@ class SpawnMethod:
 
     def starting(self) -> AbstractContextManager[None]:
         """Return a state with interrupts blocked, which is inherited."""
-        resource_tracker.ensure_running()  # it unblocks SIGINT behind it, so it comes first
+        ensure_tracker()  # it unblocks SIGINT behind it, so it comes first
         return interrupts_blocked()
 
     def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
