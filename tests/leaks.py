@@ -1,18 +1,18 @@
-"""What a kernel and everything that it started hold of the machine: processes, descriptors, threads, files."""
+"""What a kernel and all that it started hold of the machine: processes, descriptors, threads, files."""
 
 from __future__ import annotations
 
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernels import Kernel, kernel
 
-SHARED_MEMORY = Path("/dev/shm")
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # it is looked at, not written to
 MARK = "NBSHM_TESTED_KERNEL"
 
 
@@ -33,8 +33,9 @@ class Traces:
     """What a kernel leaves on the machine, told from everybody else's.
 
     Whatever the kernel starts inherits a mark in its environment, also what outlives it, and has a temporary
-    directory of its own. Files in /dev/shm have no such mark: counted are those that were not there before and
-    that no process of others has mapped or open.
+    directory of its own. Left out are the descriptors of IPython's history, which come and go.
+    Files in /dev/shm have no such mark: counted are those that were not there before and that no process of
+    others has mapped or open.
     """
 
     def __init__(self, notebook: Kernel, *, mark: str, temporary: Path, foreign: frozenset[str]) -> None:
@@ -51,30 +52,32 @@ class Traces:
         return Footprint(
             processes=own,
             zombies=len(zombies_of(self.pid)),
-            fds=len(_listed(home / "fd")),
+            fds=sum(1 for fd in _listed(home / "fd") if not _is_history(home / "fd" / fd)),
             threads=len(_listed(home / "task")),
             shared_memory=self._shared_memory(own),
             files=frozenset(str(path) for path in self._temporary.rglob("*")),
             rss=_resident(home),
         )
 
-    def wait_for(self, condition, *, seconds: float = 5) -> Footprint:
-        """Wait until a footprint fulfils the condition; fail with the last one."""
-        limit = time.monotonic() + seconds
-        while not condition(found := self.footprint()):
-            assert time.monotonic() < limit, f"{found}\n{describe(found.processes)}"
-            time.sleep(0.01)
-        return found
-
     def wait_for_no_more_than(self, before: Footprint, *, seconds: float = 5) -> Footprint:
         """Wait until nothing is there that was not there before."""
-        return self.wait_for(lambda now: not added(before, now), seconds=seconds)
+        return self._wait(lambda now: added(before, now), seconds)
 
     def wait_for_nothing(self, *, seconds: float) -> Footprint:
         """Wait until nothing at all is left, the kernel included."""
-        return self.wait_for(
-            lambda now: not (now.processes or now.shared_memory or now.files), seconds=seconds
+        return self._wait(
+            lambda now: _told(
+                processes=describe(now.processes), shared_memory=now.shared_memory, files=now.files
+            ),
+            seconds,
         )
+
+    def _wait(self, excess: Callable[[Footprint], str], seconds: float) -> Footprint:
+        limit = time.monotonic() + seconds
+        while too_much := excess(found := self.footprint()):
+            assert time.monotonic() < limit, f"too much is left: {too_much}"
+            time.sleep(0.01)
+        return found
 
     def _shared_memory(self, own: frozenset[int]) -> frozenset[str]:
         new = frozenset(_listed(SHARED_MEMORY)) - self._foreign
@@ -83,16 +86,24 @@ class Traces:
 
 def added(before: Footprint, now: Footprint) -> str:
     """Say what there is more than before; empty if nothing."""
-    more = {
-        "processes": describe(now.processes - before.processes),
-        "zombies": now.zombies - before.zombies,
-        "descriptors": now.fds - before.fds,
-        "threads": now.threads - before.threads,
-        "shared memory": sorted(now.shared_memory - before.shared_memory),
-        "files": sorted(now.files - before.files),
+    return _told(
+        processes=describe(now.processes - before.processes),
+        zombies=now.zombies - before.zombies,
+        descriptors=now.fds - before.fds,
+        threads=now.threads - before.threads,
+        shared_memory=now.shared_memory - before.shared_memory,
+        files=now.files - before.files,
+    )
+
+
+def _told(**more: int | Collection[str]) -> str:
+    """Say what there is, leaving out what there is not."""
+    there = {
+        what: much if isinstance(much, int) else sorted(much)
+        for what, much in more.items()
+        if (much > 0 if isinstance(much, int) else much)
     }
-    found = {what: much for what, much in more.items() if (much > 0 if isinstance(much, int) else much)}
-    return str(found) if found else ""
+    return str(there) if there else ""
 
 
 @contextmanager
@@ -128,15 +139,22 @@ def held_by_others(own: frozenset[int]) -> frozenset[str]:
         if not name.isdigit() or int(name) in own:
             continue
         home = Path("/proc") / name
-        found.update(re.findall(r"/dev/shm/(\S+)", _content(home / "maps").decode(errors="replace")))
+        found.update(re.findall(rf"{SHARED_MEMORY}/(\S+)", _content(home / "maps").decode(errors="replace")))
         for fd in _listed(home / "fd"):
             try:
-                target = os.readlink(home / "fd" / fd)
+                target = (home / "fd" / fd).readlink()
             except OSError:
                 continue
-            if target.startswith("/dev/shm/"):
-                found.add(target.removeprefix("/dev/shm/"))
+            if target.is_relative_to(SHARED_MEMORY):
+                found.add(target.name)
     return frozenset(found)
+
+
+def _is_history(fd: Path) -> bool:
+    try:
+        return "profile_default" in str(fd.readlink())
+    except OSError:  # closed meanwhile
+        return True
 
 
 def describe(pids) -> list[str]:
@@ -163,6 +181,6 @@ def _content(path: Path) -> bytes:
 
 def _listed(directory: Path) -> list[str]:
     try:
-        return os.listdir(directory)
+        return [path.name for path in directory.iterdir()]
     except OSError:
         return []

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 from leaks import traced_kernel
 
@@ -11,10 +14,14 @@ import numpy as np
 import torch
 
 happened = Path("happened").absolute()
+here = os.getcwd()
 ended = [0.0]
 
 def now():
     happened.write_text(repr(time.time()))
+
+def ready(rank):
+    Path(here, f"ready-{rank}").touch()
 
 def seconds():
     "Return how long the last cell went on after its worker had called `now`."
@@ -39,3 +46,19 @@ def traces(tmp_path_factory):
 @pytest.fixture(scope="module")
 def prepared(traces):
     return traces.kernel
+
+
+def wait_for_files(directory: Path, *names: str, seconds: float = 60) -> None:
+    """Wait until workers have made these files."""
+    limit = time.monotonic() + seconds
+    while not all((directory / name).exists() for name in names):
+        assert time.monotonic() < limit, f"{names} did not come; there are {sorted(directory.iterdir())}"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def ready(prepared):
+    """Return what waits until that many ranks have called `ready(rank)`, and forget what was ready before."""
+    for path in prepared.directory.glob("ready-*"):
+        path.unlink()
+    return lambda nprocs: wait_for_files(prepared.directory, *(f"ready-{rank}" for rank in range(nprocs)))

@@ -1,0 +1,73 @@
+"""A kernel that is killed in the middle of a run leaves no process and no file, whatever its workers do."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from conftest import wait_for_files
+from leaks import traced_kernel
+
+# A shared tensor, a mirrored array, a queue of the default context, a DataLoader and a pool with children of
+# their own; a rank that ignores whatever can be ignored.
+RUN = """%%parallel nprocs=2 start_method={method}
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+weights.add_(1)
+grid[rank] += 1
+answers.put(torch.ones(1000))
+import torch.utils.data as data
+batches = iter(data.DataLoader(torch.arange(100), num_workers=1))
+next(batches)
+pool = mp.get_context("fork").Pool(1)
+pool.map(abs, [-1])
+Path(here, f"ready-{{rank}}").touch()
+{end}
+"""
+
+PREAMBLE = """
+import ctypes, os, signal, time
+from pathlib import Path
+import numpy as np
+import torch
+import torch.multiprocessing as mp
+here = os.getcwd()
+weights, grid = torch.zeros(1000), np.zeros((10, 10))
+held = [grid]
+answers = mp.get_context("spawn").Queue()
+"""
+
+
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+def test_a_killed_kernel_leaves_nothing(tmp_path, method, strategy):
+    together = (method == "fork") == (strategy == "file_descriptor")
+    end = "ctypes.PyDLL(None).sleep(600)" if together else "time.sleep(600)"
+    with traced_kernel(tmp_path) as traces:
+        notebook = traces.kernel
+        notebook.run(PREAMBLE, timeout=120).check()
+        notebook.run(f"%shm_strategy {strategy}").check()
+        notebook.send(RUN.format(method=method, end=end))
+        wait_for_files(notebook.directory, "ready-0", "ready-1")
+        assert len(traces.footprint().processes) >= 7
+        if together:
+            os.killpg(traces.pid, signal.SIGKILL)
+        else:
+            os.kill(traces.pid, signal.SIGKILL)
+        # torch's own manager of named storages looks every two seconds whether anybody needs it
+        traces.wait_for_nothing(seconds=2 if strategy == "file_descriptor" else 5)
+
+
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+def test_a_kernel_that_is_shut_down_leaves_nothing(tmp_path, strategy):
+    with traced_kernel(tmp_path) as traces:
+        notebook = traces.kernel
+        notebook.run(PREAMBLE, timeout=120).check()
+        notebook.run(f"%shm_strategy {strategy}").check()
+        for method in ("forkserver", "fork"):
+            notebook.run(
+                f"%%parallel nprocs=2 start_method={method}\nweights.add_(1); grid[rank] += 1"
+            ).check()
+        notebook.client.shutdown()
+        traces.wait_for_nothing(seconds=4)
