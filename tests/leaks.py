@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class Footprint:
 
     processes: frozenset[int]
     zombies: int
-    fds: int
+    fds: Counter[str]
     threads: int
     shared_memory: frozenset[str]
     files: frozenset[str]
@@ -52,7 +53,7 @@ class Traces:
         return Footprint(
             processes=own,
             zombies=len(zombies_of(self.pid)),
-            fds=sum(1 for fd in _listed(home / "fd") if not _is_history(home / "fd" / fd)),
+            fds=_open_files(home / "fd"),
             threads=len(_listed(home / "task")),
             shared_memory=self._shared_memory(own),
             files=frozenset(str(path) for path in self._temporary.rglob("*")),
@@ -89,7 +90,7 @@ def added(before: Footprint, now: Footprint) -> str:
     return _told(
         processes=describe(now.processes - before.processes),
         zombies=now.zombies - before.zombies,
-        descriptors=now.fds - before.fds,
+        descriptors=[f"{many} x {what}" for what, many in (now.fds - before.fds).items()],
         threads=now.threads - before.threads,
         shared_memory=now.shared_memory - before.shared_memory,
         files=now.files - before.files,
@@ -150,11 +151,17 @@ def held_by_others(own: frozenset[int]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_history(fd: Path) -> bool:
-    try:
-        return "profile_default" in str(fd.readlink())
-    except OSError:  # closed meanwhile
-        return True
+def _open_files(home: Path) -> Counter[str]:
+    """Count what descriptors lead to, by name, leaving out numbers and IPython's history."""
+    targets: Counter[str] = Counter()
+    for fd in _listed(home):
+        try:
+            target = str((home / fd).readlink())
+        except OSError:  # closed meanwhile
+            continue
+        if "profile_default" not in target:
+            targets[re.sub(r"[\[#]\d+\]?", "", target)] += 1
+    return targets
 
 
 def describe(pids) -> list[str]:

@@ -28,6 +28,26 @@ class Ending:
     before: str = ""
 
 
+DEMANDING = """class Demanding(Exception):
+    def __init__(self, number, *, reason):
+        super().__init__(f'number {number}: {reason}')
+"""
+SILENT = """class Silent(Exception):
+    def __str__(self):
+        raise RuntimeError('cannot speak')
+    __repr__ = __str__
+"""
+CHAIN = """try:
+        {}['key']
+    except KeyError as error:
+        now()
+        raise ValueError('no key') from error"""
+GROUP = """now()
+    raise ExceptionGroup('both', [OSError('disk'), ExceptionGroup('inner', [KeyError('k')])])"""
+KILLED_IN_LOCK = """with nbshm.lock():
+        nbshm.barrier()
+        now(); os.kill(os.getpid(), signal.SIGKILL)"""
+
 RAISED, DIED = "RankRaised", "RankDied"
 
 ENDINGS = [
@@ -80,7 +100,7 @@ ENDINGS = [
     Ending(
         name="exception that does not unpickle",
         does="now(); raise Demanding(1, reason='x')",
-        before="class Demanding(Exception):\n    def __init__(self, number, *, reason):\n        super().__init__(f'number {number}: {reason}')\n",
+        before=DEMANDING,
         error=RAISED,
         tells=("Demanding: number 1: x",),
     ),
@@ -93,19 +113,19 @@ ENDINGS = [
     Ending(
         name="exception whose __str__ raises",
         does="now(); raise Silent",
-        before="class Silent(Exception):\n    def __str__(self):\n        raise RuntimeError('cannot speak')\n    __repr__ = __str__\n",
+        before=SILENT,
         error=RAISED,
         tells=("rank 1 failed", "Silent"),
     ),
     Ending(
         name="chain",
-        does="try:\n        {}['key']\n    except KeyError as error:\n        now()\n        raise ValueError('no key') from error",
+        does=CHAIN,
         error=RAISED,
         tells=("KeyError: 'key'", "direct cause", "ValueError: no key"),
     ),
     Ending(
         name="group",
-        does="now(); raise ExceptionGroup('both', [OSError('disk'), ExceptionGroup('inner', [KeyError('k')])])",
+        does=GROUP,
         error=RAISED,
         tells=("both", "OSError: disk", "inner", "KeyError: 'k'"),
     ),
@@ -165,7 +185,7 @@ ENDINGS = [
     ),
     Ending(
         name="lock of one that is killed",
-        does="with nbshm.lock():\n        nbshm.barrier()\n        now(); os.kill(os.getpid(), signal.SIGKILL)",
+        does=KILLED_IN_LOCK,
         waits="nbshm.barrier()\n    with nbshm.lock():\n        time.sleep(600)",
         error=DIED,
         tells=("SIGKILL",),

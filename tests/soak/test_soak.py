@@ -122,7 +122,7 @@ def tell(number, began, before, now, endings) -> None:
     seconds = time.monotonic() - began
     print(
         f"{number} cells in {seconds:.0f} s {dict(endings)}: {added(before, now) or 'nothing more'}, "
-        f"{now.fds} descriptors, {now.threads} threads, {len(now.processes)} processes, "
+        f"{now.fds.total()} descriptors, {now.threads} threads, {len(now.processes)} processes, "
         f"{now.rss >> 20} MB (began with {before.rss >> 20})",
         flush=True,
     )
