@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from nbshm.forking import pack_for_fork
 from nbshm.jobs import Body, Import, Job, Program
 from nbshm.local_modules import LocalModules
 from nbshm.memory.capturing import CapturingPickler
@@ -27,13 +28,14 @@ from nbshm.surroundings import capture_surroundings
 class Departure:
     """A job with the descriptors that travel beside it.
 
-    `names` are the notebook's names that are in it; `edited` the person's own files that it imports and that are
-    newer than what the notebook has of them.
+    `names` are the notebook's names that are in it; `edited` the person's own files that it imports and that
+    are newer than what the notebook has of them; `private` names whose arrays forked workers can't share.
     """
 
     job: Job
     names: frozenset[str]
     edited: tuple[str, ...]
+    private: tuple[str, ...]
     placement: Placement
     values: int
     board: int
@@ -52,7 +54,13 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
         names = NotebookNames(session.shell.user_ns, *session.histories())
         with collecting_descriptors() as carried:
             locks = semaphore_reducers(session.launcher.sweeper.begin_file)
-            packed = pack(needs, session.notebook, partial(CapturingPickler, others=locks))
+            make_pickler = partial(CapturingPickler, others=locks)
+            private: tuple[str, ...] = ()
+            if options.start_method == "fork":
+                forked = pack_for_fork(needs, session.notebook, make_pickler)
+                packed, private = forked.packed, forked.private
+            else:
+                packed = pack(needs, session.notebook, make_pickler)
         stack.callback(carried.close)
         packed.pickler.forget()
         placement = place(packed.pickler.buffers, names=names, segments=session.segments)
@@ -62,6 +70,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
         _write(values, packed.program.values)
         job = Job(
             program=replace(packed.program, values=b""),
+            forked=options.start_method == "fork",
             body=body,
             out=options.out,
             places=placement.places,
@@ -79,6 +88,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             job=job,
             names=packed.names,
             edited=_edited(packed.program, session.modules),
+            private=private,
             placement=placement,
             values=values,
             board=board,
@@ -87,7 +97,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
 
 
 def _edited(program: Program, modules: LocalModules) -> tuple[str, ...]:
-    """Return the edited files among those that a worker will import, for itself or for an instance of a class."""
+    """Return the edited files among those that a worker will import."""
     imported = {step.module for step in program.steps if isinstance(step, Import)}
     referred = {name for name in modules.names if name.encode() in program.values}
     return tuple(modules.edited(imported | referred))

@@ -135,6 +135,14 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Why a name did not travel, in a sentence for who uses it; whether it stands for a class."""
+
+    sentence: str
+    is_class: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """How a worker's `__main__` is built: steps in order, and the stream of values that they take from.
 
@@ -146,7 +154,7 @@ class Program:
     steps: tuple[Step, ...]
     values: bytes
     cells: dict[str, Cell]
-    left_out: dict[str, str]
+    left_out: dict[str, LeftOut]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +164,11 @@ class Job:
     First the stream of the program's values (as a file, so `program.values` is empty here), then the board
     that the ranks share, the segments with the sizes `segments`, and what queues, locks and connections need.
     `flags` are the compiler's, with the `from __future__` imports of earlier cells; `token` marks displays in
-    the output.
+    the output. A `forked` worker has the notebook's own `__main__` already.
     """
 
     program: Program
+    forked: bool
     body: Body
     out: tuple[str, ...]
     places: tuple[Place, ...]

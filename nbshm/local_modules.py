@@ -1,8 +1,8 @@
 """Modules of the person's own that were edited after the notebook imported them.
 
-Workers import such files afresh, so they run what is on disk; the notebook runs what it has imported. That is worth
-a line. Nothing remembers how old an import is, so each module's file is looked at when the module is first seen,
-which is at the end of the cell that imported it.
+Workers import such files afresh, so they run what is on disk; the notebook runs what it has imported. That
+is worth a line. Nothing remembers how old an import is, so each module's file is looked at when the module is
+first seen, which is at the end of the cell that imported it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -26,9 +26,14 @@ class _Import:
 
 
 class LocalModules:
-    """The modules that were imported from the person's own files, and how these were then."""
+    """The modules that were imported from the person's own files, and how these were then.
 
-    def __init__(self) -> None:
+    `reloaded(name)` tells the time of the file, in seconds, that something has brought the module up to in
+    place, as `%autoreload` does; None where nothing has.
+    """
+
+    def __init__(self, reloaded: Callable[[str], float | None] = lambda _: None) -> None:
+        self._reloaded = reloaded
         self._seen: set[str] = set()
         self._imports: dict[str, _Import] = {}
 
@@ -43,13 +48,19 @@ class LocalModules:
                 self._note(name, module)
 
     def edited(self, needed: Iterable[str]) -> list[str]:
-        """Return the files behind the needed modules, and behind what these have imported, that are newer now."""
+        """Return the files behind the needed modules, and those that these use, that are newer now."""
         self.look()
         return sorted(
             known.file
             for name in _with_imports(set(needed), self._imports.keys())
-            if (known := self._imports.get(name)) and _changed(known.file) not in {None, known.changed}
+            if (known := self._imports.get(name)) and self._is_edited(name, known)
         )
+
+    def _is_edited(self, name: str, known: _Import) -> bool:
+        changed = _changed(known.file)
+        if changed in {None, known.changed}:
+            return False
+        return self._reloaded(name) != os.stat(known.file).st_mtime  # noqa: PTH116  # as below
 
     @property
     def names(self) -> frozenset[str]:

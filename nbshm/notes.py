@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import PurePath
@@ -31,13 +31,18 @@ def before_start(options: Options, names: AbstractSet[str], namespace: Mapping[s
                 yield f"Every rank gets the same random numbers from {name}. {remedy.format(name=name)}"
 
 
-def about_edited_file(file: str) -> str:
-    """Say that the ranks run another version of a file than the notebook does."""
-    name = PurePath(file).name
-    return (
-        f"{name} has changed since the notebook imported it: the ranks run the file as it is now. "
-        "To run the same here, reload it (importlib.reload, %autoreload) or restart the kernel."
-    )
+def about(edited: Iterable[str], private: Iterable[str]) -> Iterator[str]:
+    """Say which files the ranks run as they are now, and what forked ranks don't share."""
+    for file in edited:
+        yield (
+            f"{PurePath(file).name} has changed since the notebook imported it: the ranks run the file as it "
+            "is now. To run the same here, reload it (importlib.reload, %autoreload) or restart the kernel."
+        )
+    for name in private:
+        yield (
+            f"{name} can't be sent, so each forked rank has a copy of its own: "
+            f"what it writes into the arrays of {name} stays there."
+        )
 
 
 def with_hint(failure: RankFailure, sent: AbstractSet[str], namespace: Mapping[str, Any]) -> RankFailure:

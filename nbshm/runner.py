@@ -17,6 +17,7 @@ from nbshm.analysis import analyse
 from nbshm.departures import Departure, departing
 from nbshm.errors import NothingBound, ParallelError, RunInterrupted, RunTimedOut
 from nbshm.events import Note, Output, Result
+from nbshm.forking import as_fork_allows
 from nbshm.jobs import Body, Outcome
 from nbshm.living import LivingRun
 from nbshm.options import Options
@@ -46,7 +47,8 @@ def run(body: Body, session: Session, options: Options) -> Results | None:
 
     """
     needs = analyse(body, session.shell, options)
-    session.get_ready(options)
+    session.get_ready()
+    options = as_fork_allows(options) if options.start_method == "fork" else options
     view = choose_view(session.shell)
     view.begin(options.nprocs)
     try:
@@ -56,8 +58,8 @@ def run(body: Body, session: Session, options: Options) -> Results | None:
         ):
             for line in notes.before_start(options, departure.names, session.notebook.namespace):
                 view.show(Note(text=line))
-            for file in departure.edited:
-                view.show(Note(text=notes.about_edited_file(file)))
+            for line in notes.about(departure.edited, departure.private):
+                view.show(Note(text=line))
             arrivals = _supervise(departure, session, options, view, living)
         session.last = arrivals.run
         values = _bound(arrivals, options, view) if arrivals.run.ending == "finished" else {}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from nbshm.living import LivingRuns
 from nbshm.local_modules import LocalModules
 from nbshm.main_hook import MainHook
-from nbshm.options import OptionError, Options
 from nbshm.packing import Notebook
 from nbshm.processes.launcher import Launcher
 from nbshm.runs import Run
@@ -29,7 +28,7 @@ class Session:
         self.shell = shell
         self.notebook = Notebook(namespace=shell.user_ns, cells=CellNumbers(shell))
         self.launcher = Launcher()
-        self.modules = LocalModules()
+        self.modules = LocalModules(self._autoreloaded)
         self.runs = LivingRuns()
         self.last: Run | None = None
         self._hook = MainHook(self.notebook)
@@ -68,20 +67,20 @@ class Session:
         holders = (self.shell.displayhook, self.shell.last_execution_result)
         return [self.shell.user_ns["_oh"], *(vars(holder) for holder in holders if holder is not None)]
 
-    def get_ready(self, options: Options) -> None:
-        """Import torch, which a run's errors and memory are made with, if the notebook has not.
-
-        Raises OptionError where the start method would not do.
-        """
+    def get_ready(self) -> None:
+        """Import torch, which a run's errors and memory are made with, if the notebook has not."""
         with contextlib.suppress(ImportError):  # without torch, arrays and everything else still work
             import torch.multiprocessing  # noqa: F401, PLC0415  # not when the extension loads
         self._follow_torch()
-        torch = sys.modules.get("torch")
-        if options.start_method == "fork" and torch is not None and torch.cuda.is_initialized():
-            raise OptionError(
-                "start method 'fork' is refused: CUDA is initialised in this kernel. "
-                "Use start_method=forkserver or spawn."
-            )
+
+    def _autoreloaded(self, module: str) -> float | None:
+        """Return the time of the file that `%autoreload` has brought a module up to.
+
+        It may change functions in place, so nothing of the module tells; it notes the times of all files.
+        """
+        magics = self.shell.magics_manager.registry.get("AutoreloadMagics")
+        times: Mapping[str, float] = getattr(getattr(magics, "_reloader", None), "modules_mtimes", {})
+        return times.get(module)
 
     def _follow_imports(self) -> None:
         self.modules.look()

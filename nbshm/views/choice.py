@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 def choose_view(shell: InteractiveShell) -> View:
     """Choose the page for a notebook; text for a terminal, a console, and a cell whose stdout goes elsewhere.
 
-    Under `%%capture` or `redirect_stdout` the person wants the ranks' output as text where it was sent. Consoles
-    (qtconsole, jupyter console) ignore an output that is put in another's place, so a live view would be all that
-    they show; notebooks (JupyterLab, Notebook, VS Code) name the cell that they want run, and consoles do not.
+    Under `%%capture` or `redirect_stdout` the person wants the ranks' output as text where it was sent.
+    Consoles (qtconsole, jupyter console) ignore an output that is put in another's place, so a live view
+    would be all that they show; notebooks (JupyterLab, Notebook, VS Code) name the cell that they want run,
+    and consoles do not.
     """
     request = _request(shell)
     if request is None or not _is_own_stdout():
         return TextView()
     if not request["content"].get("allow_stdin", True):
-        # Nobody at the keyboard: nbclient, nbconvert, papermill. They keep the state of every widget in the saved
-        # notebook, of closed ones too, and so two equal runs would differ by how long they took.
+        # Nobody at the keyboard: nbclient, nbconvert, papermill. They keep the state of every widget in the
+        # saved notebook, of closed ones too, and so two equal runs would differ by how long they took.
         return PageView(patience=math.inf)
     return PageView() if "cellId" in request["metadata"] else TextView()
 

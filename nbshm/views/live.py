@@ -28,7 +28,8 @@ class LiveView:
 
     def close(self) -> None:
         """Take the widget out of the page and out of the kernel."""
-        # A front end may save the last value with the notebook: nothing of a run that has ended belongs there.
+        # A front end may save the last value with the notebook: nothing of a run that has ended belongs
+        # there.
         self._widget.value = ""
         for part in (self._widget.layout, self._widget.style, self._widget):
             part.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import ModuleType
@@ -40,12 +41,23 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
         watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping))
-        module = new_main_module()
+        module = sys.modules["__main__"] if job.forked else new_main_module()
         with received_descriptors(carried), mapping.loading(job.places):
             definitions = build(module, job.program, _stream(values))
+        if job.forked:
+            definitions = _definitions(vars(module))
         _complete(module, job, seat)
         seat.say(Started(rank=seat.rank))
         return _run(job, module, seat, ResultPickling(definitions=definitions, mapping=mapping))
+
+
+def _definitions(namespace: dict[str, Any]) -> dict[str, Any]:
+    """Return the functions and classes that the notebook has under their own names."""
+    return {
+        name: value
+        for name, value in namespace.items()
+        if getattr(value, "__module__", None) == "__main__" and getattr(value, "__qualname__", None) == name
+    }
 
 
 def _rank(seat: Seat, board: Board) -> Rank:
@@ -74,7 +86,7 @@ def _stream(fd: int) -> Callable[[], Any]:
 
 
 def _complete(module: ModuleType, job: Job, seat: Seat) -> None:
-    """Add what every body finds beside the notebook's names, and let children of this process know them all."""
+    """Add what every body finds beside the notebook's names, and let children of this process know all."""
     vars(module).update(rank=seat.rank, nprocs=seat.nprocs, nbshm=nbshm)
     shell = warm_up()
     shell.compile.flags |= job.flags
@@ -86,7 +98,9 @@ def _complete(module: ModuleType, job: Job, seat: Seat) -> None:
 def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:
     voice = Voice(rank=seat.rank, say=seat.say, token=job.token)
     with seat.whereabouts.followed(warm_up().compile.cells):
-        end = run_body(job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps)
+        end = run_body(
+            job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps
+        )
     match end:
         case BodyValue(value=value):
             bound = {name: vars(module)[name] for name in job.out if name in vars(module)}

@@ -1,0 +1,161 @@
+"""What a forked worker needs: it begins as a copy of the notebook, so only shared memory has to reach it.
+
+Nothing is lifted or sent that holds no memory: files, locks and connections of the notebook are there.
+Tensors, and arrays that move, are in shared memory before the fork. A mirrored array is not: the notebook's
+own stays where it is, and what a rank writes into its copy of that would be lost. So values that hold memory
+are sent, as to any worker, and bound in the worker's `__main__`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from types import FunctionType
+from typing import Any
+
+from nbshm.definitions.by_value import reduce_function
+from nbshm.definitions.names import code_names
+from nbshm.jobs import Program, Tail
+from nbshm.memory.capturing import CapturingPickler
+from nbshm.memory.reach import reachable
+from nbshm.options import OptionError, Options
+from nbshm.packing import Needs, Notebook, Packed, Reference
+
+
+def as_fork_allows(options: Options) -> Options:
+    """Return how forked workers may run: with one thread, because torch's threads do not survive a fork.
+
+    After one threaded operation of torch in the kernel the first of a forked child never returns, and
+    nothing tells whether there has been one.
+
+    Raises
+    ------
+    OptionError
+        Fork can't do what is asked for.
+
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return options
+    if torch.cuda.is_initialized():
+        raise OptionError(
+            "start method 'fork' is refused: CUDA is initialised in this kernel. "
+            "Use start_method=forkserver or spawn."
+        )
+    if options.threads not in {None, 1}:
+        raise OptionError(
+            f"threads={options.threads} is refused under start_method=fork: torch's threads do not survive "
+            "a fork. Use threads=1, or start_method=forkserver or spawn."
+        )
+    return replace(options, threads=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedForFork:
+    """The values to bind in a forked worker; `private` are names whose arrays can't be shared."""
+
+    packed: Packed[CapturingPickler]
+    private: tuple[str, ...]
+
+
+def pack_for_fork(
+    needs: Needs, notebook: Notebook, make_pickler: Callable[[Reference], CapturingPickler]
+) -> PackedForFork:
+    """Pack the values that hold memory, of those that the code needs."""
+    namespace = notebook.namespace
+    names = set(_needed(needs.names, namespace))
+    holders, private = {}, []
+    for name in sorted(names):
+        holds = _holds_memory(namespace[name], make_pickler(_Reference(namespace)))
+        if holds is None:
+            private.append(name)
+        elif holds:
+            holders[name] = namespace[name]
+    pickler = make_pickler(_Reference(namespace))
+    pickler.dump(Tail(values=holders, state={}, contents={}))
+    program = Program(steps=(), values=pickler.stream, cells={}, left_out={})
+    return PackedForFork(
+        packed=Packed(program=program, pickler=pickler, names=frozenset(names)), private=tuple(private)
+    )
+
+
+def _holds_memory(value: Any, pickler: CapturingPickler) -> bool | None:
+    """Tell whether there is memory to share in a value; None if there is, but the value can't be sent."""
+    try:
+        pickler.dump(value)
+    except Exception:  # noqa: BLE001  # whatever a value's own pickling raises: it is in the worker anyway
+        return None if _holds_arrays(value) else False
+    return any(buffer.kind != "snapshot" for buffer in pickler.buffers)
+
+
+class _Reference:
+    """Answers a pickler: what the notebook defines is there under its name, unless arrays hang on it."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
+
+    def __call__(self, value: Any) -> Any:
+        if getattr(value, "__module__", None) != "__main__":
+            return NotImplemented
+        path = getattr(value, "__qualname__", None)
+        if isinstance(path, str) and self._found(path) is value and not _holds_arrays(value):
+            return path
+        if isinstance(value, FunctionType) and value.__globals__ is self._namespace:
+            return reduce_function(value)
+        return NotImplemented
+
+    def _found(self, path: str) -> Any:
+        root, *rest = path.split(".")
+        found = self._namespace.get(root)
+        for name in rest:
+            found = getattr(found, name, None)
+        return found
+
+
+def _needed(names: Iterable[str], namespace: dict[str, Any]) -> Iterator[str]:
+    """Yield the names that code needs, with those that the functions behind them read, and so on."""
+    waiting, seen = list(names), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in namespace:
+            continue
+        seen.add(name)
+        yield name
+        for function in _functions(namespace[name]):
+            waiting.extend(code_names(function.__code__))
+
+
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """Yield the notebook's functions that a value is, holds, or has as methods."""
+    roots: list[Any] = [value] if isinstance(value, (type, FunctionType)) else [value, type(value)]
+    for found in reachable(roots, lambda part: isinstance(part, (type, FunctionType))):
+        if isinstance(found, FunctionType):
+            yield found
+            yield from reachable(_contents(found), lambda part: isinstance(part, FunctionType))
+        elif found.__module__ == "__main__":
+            members = [_unwrapped(member) for member in vars(found).values()]
+            yield from (member for member in members if isinstance(member, FunctionType))
+
+
+def _contents(function: FunctionType) -> Iterator[Any]:
+    """Yield what a function's closure holds; a cell may be empty."""
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            yield cell.cell_contents
+
+
+def _unwrapped(member: Any) -> Any:
+    """Return the function of a static or class method, the getter of a property, anything else as it is."""
+    return getattr(member, "__func__", getattr(member, "fget", member))
+
+
+def _holds_arrays(value: Any) -> bool:
+    return next(reachable([value], _is_array), None) is not None
+
+
+def _is_array(value: Any) -> bool:
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    kinds = [numpy.ndarray] if numpy else []
+    return isinstance(value, tuple([*kinds, torch.Tensor] if torch else kinds))

@@ -1,0 +1,89 @@
+"""Forked workers: the notebook as it is, with its memory shared as by the other start methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kernels import Kernel, kernel
+
+SETUP = """
+import threading
+import numpy as np, torch
+tensor, array, held = torch.zeros(4), np.zeros(4), [np.zeros(4)]
+model = torch.nn.Linear(2, 2)
+lock, file, generator = threading.Lock(), open("/dev/null"), (i for i in range(9))
+
+class Box:
+    def __init__(self):
+        self.array, self.lock = np.zeros(4), lock
+
+def fill(index, counts=np.zeros(2)):
+    counts[index] += 1
+    held[0][index] = index + 1
+
+def call(index):
+    fill(index)
+
+box = Box()
+"""
+HEAD = "%%parallel nprocs=2 start_method=fork"
+
+
+@pytest.fixture(scope="module")
+def forking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    with kernel(tmp_path_factory.mktemp("fork")) as running:
+        running.run(SETUP).check()
+        yield running
+
+
+def test_what_ranks_write_is_in_the_notebook(forking: Kernel) -> None:
+    source = "tensor[rank] = array[rank] = rank + 1\ncall(rank)\n"
+    forking.run(f"{HEAD}\n{source}with torch.no_grad():\n    model.weight[rank] = 7").check()
+    assert forking.value("(tensor.tolist(), array.tolist(), held[0].tolist())") == ([1.0, 2.0, 0.0, 0.0],) * 3
+    assert forking.value("(fill.__defaults__[0].tolist(), model.weight.tolist())") == (
+        [1.0, 1.0],
+        [[7.0, 7.0], [7.0, 7.0]],
+    )
+
+
+def test_what_can_not_travel_is_there(forking: Kernel) -> None:
+    reply = forking.run(f"{HEAD}\nwith lock:\n    first = next(generator)\nfile.name, first").check()
+    assert reply.result == {"text/plain": "[('/dev/null', 0), ('/dev/null', 0)]"}
+    assert reply.text.count("nbshm:") == 0
+
+
+def test_arrays_that_can_not_be_shared_are_told(forking: Kernel) -> None:
+    reply = forking.run(f"{HEAD}\nbox.array[rank] = 1").check()
+    assert reply.text.count("box can't be sent, so each forked rank has a copy of its own") == 1
+    assert forking.value("box.array.tolist()") == [0.0] * 4
+
+
+def test_definitions_and_memory_come_back_as_the_notebooks_own(forking: Kernel) -> None:
+    forking.run(f"{HEAD} out=b, c, t\nb, c, t = Box, call, tensor").check()
+    assert forking.value("b == [Box, Box] and c == [call, call]") is True
+    assert forking.value("[one.data_ptr() == tensor.data_ptr() for one in t]") == [True, True]
+
+
+def test_threads_that_would_hang_are_refused(forking: Kernel) -> None:
+    forking.run("torch.set_num_threads(2)\nlarge = torch.ones(3_000_000)\n(large * 2).sum()").check()
+    reply = forking.run(f"{HEAD} timeout=60\n(large * 2).sum().item(), torch.get_num_threads()").check()
+    assert reply.result == {"text/plain": "[(6000000.0, 1), (6000000.0, 1)]"}
+    refused = forking.run(f"{HEAD} threads=2\nrank")
+    assert "threads=2 is refused under start_method=fork" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_pool_in_a_forked_rank_knows_the_notebook(forking: Kernel) -> None:
+    forking.run("def square(x):\n    return x * x").check()
+    source = "import multiprocessing\nwith multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+    reply = forking.run(f"{HEAD}\n{source}    squares = pool.map(square, [1, 2])\nsquares").check()
+    assert reply.result == {"text/plain": "[[1, 4], [1, 4]]"}
+
+
+def test_a_failure_points_at_the_cell(forking: Kernel) -> None:
+    reply = forking.run(f"{HEAD}\n1 / 0")
+    assert reply.error is not None
+    assert reply.error[0] == "RankRaised"
+    assert "line 2" in reply.error[1]
+    assert "ZeroDivisionError: division by zero" in reply.error[2]
