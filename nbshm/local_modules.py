@@ -68,6 +68,8 @@ class LocalModules:
         return frozenset(self._imports)
 
     def _note(self, name: str, module: ModuleType) -> None:
+        if name.partition(".")[0] == __package__:  # nbshm itself, where it is run from its repository
+            return
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and _is_own(file) and (changed := _changed(file)) is not None:
             self._imports[name] = _Import(spec=_spec(module), file=file, changed=changed)

@@ -13,7 +13,7 @@ import os
 import pickle
 import socket
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import util
 
 from nbshm.processes.kernel_signals import interrupts_put_off
@@ -64,8 +64,7 @@ class Launcher:
         way = self._methods[method]
         try:
             with interrupts_put_off(), way.starting(), workers.directory.in_use():
-                for rank in range(nprocs):
-                    workers.add(self._start(rank, nprocs, way))
+                self._start_all(workers, nprocs, way)
         except BaseException:
             workers.close()
             raise
@@ -86,24 +85,38 @@ class Launcher:
         self._server.forget()
         self.sweeper.forget()
 
-    def _start(self, rank: int, nprocs: int, method: Method) -> Worker:
+    def _start_all(self, workers: Workers, nprocs: int, method: Method) -> None:
+        """Ask for all processes before the first is waited for: a forkserver makes one after the other."""
+        with contextlib.ExitStack() as births:
+            asked = [births.enter_context(self._birth(rank, nprocs, method)) for rank in range(nprocs)]
+            for bear in asked:
+                workers.add(bear())
+
+    @contextlib.contextmanager
+    def _birth(self, rank: int, nprocs: int, method: Method) -> Iterator[Callable[[], Worker]]:
+        """Ask for a process and tell it who it is; give what waits for it and makes its `Worker`."""
         with contextlib.ExitStack() as kernel_ends, contextlib.ExitStack() as worker_ends:
             ours, theirs = socket.socketpair()
             kernel_ends.enter_context(ours)
             worker_ends.enter_context(theirs)
             stdout, stderr = (_pipe(kernel_ends, worker_ends) for _ in range(2))
             util.register_after_fork(ours, socket.socket.close)  # a forked child has no business with it
-            popen = method.start(theirs, self._work, name=f"nbshm-rank-{rank}")
             page = new_page()
             kernel_ends.callback(os.close, page)
-            worker = Worker(
-                rank=rank, popen=popen, channel=Channel(ours), stdout=stdout[0], stderr=stderr[0], page=page
-            )
+            channel = Channel(ours)
+            popen = method.start(theirs, self._work, name=f"nbshm-rank-{rank}")
             setup = pickle.dumps(Setup(rank=rank, nprocs=nprocs))
             with contextlib.suppress(BrokenPipeError):  # it has died already; supervision will tell
-                worker.channel.send(setup, [stdout[1], stderr[1], self._lifeline.read_end, page])
-            kernel_ends.pop_all()
-        return worker
+                channel.send(setup, [stdout[1], stderr[1], self._lifeline.read_end, page])
+
+            def bear() -> Worker:
+                worker = Worker(
+                    rank=rank, popen=popen, channel=channel, stdout=stdout[0], stderr=stderr[0], page=page
+                )
+                kernel_ends.pop_all()
+                return worker
+
+            yield bear
 
 
 def _pipe(kernel_ends: contextlib.ExitStack, worker_ends: contextlib.ExitStack) -> tuple[int, int]:

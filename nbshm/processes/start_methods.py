@@ -9,6 +9,7 @@ in multiprocessing's books: `active_children()` and the wait at the kernel's exi
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import socket
@@ -101,8 +102,12 @@ class _ForkserverPopen(popen_forkserver.Popen):
     _fds: list[int]
 
     def __init__(self, worker: WorkerProcess, server: Server) -> None:
+        # The base's would flush the kernel's streams first, which waits for another thread; only a process
+        # that is forked from this one has what they hold.
+        self._fds = []
+        self.returncode = None
         self._server = server
-        super().__init__(worker)
+        self._launch(worker)
 
     def _launch(self, process_obj: WorkerProcess) -> None:
         data = _pickled(process_obj, self)
@@ -110,7 +115,11 @@ class _ForkserverPopen(popen_forkserver.Popen):
         self.finalizer = _closing(self, self.sentinel, write_end)
         with open(write_end, "wb") as to_child:  # noqa: PTH123  # a descriptor, not a path
             to_child.write(data)
-        self.pid = forkserver.read_signed(self.sentinel)
+
+    @functools.cached_property
+    def pid(self) -> int:  # type: ignore[override]  # it is known later than the base knows it
+        """The process id, which the server tells when it has forked."""
+        return int(forkserver.read_signed(self.sentinel))
 
 
 class _SpawnPopen(popen_spawn_posix.Popen):

@@ -26,8 +26,11 @@ _PATIENCE = 1.0
 class Popen(Protocol):
     """What is used of multiprocessing's popen objects."""
 
-    pid: int
     sentinel: int
+
+    @property
+    def pid(self) -> int:
+        """The process id; a forkserver's may have to be waited for."""
 
     def wait(self, timeout: float | None = None) -> int | None:
         """Return the exit code, None if the process lives on after that many seconds."""

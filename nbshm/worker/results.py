@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping as Names
 from types import FunctionType
 from typing import Any
 
 from nbshm.definitions.by_value import reduce_function
 from nbshm.definitions.sources import home
-from nbshm.jobs import Parcel
+from nbshm.jobs import Outcome, Parcel
 from nbshm.memory import parcels
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.captures import PlainPickler, ValuePickler
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.reducers import reducers
 from nbshm.memory.segments import Segment
+
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
 
 
 class ResultPickling:
@@ -31,6 +34,8 @@ class ResultPickling:
 
     def pack(self, value: Any) -> tuple[Parcel, tuple[Segment, ...]]:
         """Return the value as a parcel, and the segments whose descriptors travel with it."""
+        if isinstance(value, Outcome) and _is_plain(value):  # as most are; the pickler takes long to make
+            return Parcel(pickled=pickle.dumps(value, protocol=5)), ()
         return parcels.pack(value, mapping=self._mapping, pickle=self._pickle)
 
     def dumps(self, value: Any) -> bytes:
@@ -58,3 +63,8 @@ class ResultPickling:
         for name in rest:
             found = getattr(found, name, None)
         return found is value
+
+
+def _is_plain(outcome: Outcome) -> bool:
+    """Tell whether there is nothing in it that any pickler would treat in another way."""
+    return all(type(value) in _PLAIN for value in (outcome.value, *outcome.out.values()))
