@@ -1,0 +1,135 @@
+"""Who imports whom: the arrows that CONTRIBUTING.md draws, held."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "nbshm"
+ROOMS = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))
+
+# A house may import what is listed, the plain rooms beside the houses apart.
+HOUSES = {
+    "definitions": {"definitions"},
+    "memory": {"memory", "definitions"},
+    "processes": {"processes", "worker"},
+    "views": {"views"},
+    "worker": {"worker", "definitions", "memory", "processes"},
+}
+STORY = {"runner", "session", "extension", "magics", "departures", "analysis"}  # who sees several houses
+
+FOREIGN = {
+    "torch": {"memory", "worker", "failures", "session", "forking"},
+    "numpy": {"memory", "worker"},
+    "IPython": {"magics", "views", "worker"},
+    "ipykernel": {"worker"},
+    "ipywidgets": {"views/live"},
+    "cloudpickle": {"memory", "libraries", "definitions", "tracebacks"},
+}
+
+
+def imports(room: Path, *, lazy: bool) -> Iterator[str]:
+    """Yield the modules that a room imports; those for type checkers alone do not count."""
+    waiting: list[ast.AST] = [ast.parse((ROOT / room).read_text())]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), names=names):
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=orelse):
+                waiting += orelse
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if not lazy:
+                pass
+            case _:
+                waiting += ast.iter_child_nodes(node)
+
+
+def house(path: str) -> str | None:
+    first = path.split(".")[1] if path.startswith("nbshm.") else ""
+    return first if first in HOUSES else None
+
+
+def name(room: Path) -> str:
+    return ".".join(room.with_suffix("").parts)
+
+
+@pytest.mark.parametrize("house_name", HOUSES)
+def test_arrows_between_houses_point_one_way(house_name: str) -> None:
+    found = {
+        f"{name(room)} imports {module}"
+        for room in ROOMS
+        if house(name(room)) == house_name
+        for module in imports(room, lazy=True)
+        if house(module) not in {None, *HOUSES[house_name]}
+    }
+    assert found == set()
+
+
+def test_no_house_imports_the_story() -> None:
+    found = {
+        f"{name(room)} imports {module}"
+        for room in ROOMS
+        if house(name(room))
+        for module in imports(room, lazy=True)
+        if module.startswith("nbshm.") and module.split(".")[1] in STORY
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+def test_each_foreign_library_has_few_rooms(library: str) -> None:
+    allowed = FOREIGN[library]
+    found = {
+        name(room) for room in ROOMS for module in imports(room, lazy=True) if module.split(".")[0] == library
+    }
+    places = {"/".join(where.split(".")[1:]) for where in found}
+    strangers = {place for place in places if place not in allowed and place.split("/")[0] not in allowed}
+    assert strangers == set()
+
+
+def test_loading_the_extension_imports_nothing_heavy() -> None:
+    source = (
+        "import IPython.core.interactiveshell, sys; before = set(sys.modules); import nbshm.extension\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules.keys() - before}))"
+    )
+    command = [sys.executable, "-c", source]
+    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    imported = set(ast.literal_eval(text))
+    assert "nbshm" in imported
+    assert (
+        imported & {"torch", "numpy", "ipywidgets", "cloudpickle", "psutil", "pandas", "matplotlib"} == set()
+    )
+
+
+def test_the_package_speaks_of_itself_alone() -> None:
+    texts = [
+        path.read_text() for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
+    ]
+    texts += [(ROOT / room).read_text() for room in ROOMS]
+    assert [text for text in texts if "/work/" in text] == []
+
+
+def test_the_readme_has_the_table_of_options() -> None:
+    from nbshm.option_table import markdown_table
+
+    readme = (ROOT / "README.md").read_text()
+    _, _, rest = readme.partition("<!-- options: begin -->\n")
+    table, end, _ = rest.partition("<!-- options: end -->")
+    assert end
+    assert table.strip() == markdown_table()
+
+
+def test_the_public_names_are_those_of_the_readme() -> None:
+    import nbshm
+
+    readme = (ROOT / "README.md").read_text()
+    assert [public for public in nbshm.__all__ if public not in readme] == []
+    assert dir(nbshm) == sorted(nbshm.__all__)
