@@ -6,8 +6,8 @@ from kernels import Kernel
 
 
 def test_a_parallel_cell_works_from_the_load_to_the_result(notebook: Kernel) -> None:
-    setup = "import numpy as np, torch\ntensor, array = torch.zeros(2), np.zeros(2)\ndef double(x):\n    return 2 * x"
-    notebook.run(setup).check()
+    notebook.run("import numpy as np, torch\ntensor, array = torch.zeros(2), np.zeros(2)").check()
+    notebook.run("def double(x):\n    return 2 * x").check()
     source = "tensor[rank] = array[rank] = double(rank + 1)\nprint('hello', rank)\ndouble(rank)"
     reply = notebook.run(f"%%parallel nprocs=2\n{source}").check()
     assert reply.result == {"text/plain": "[0, 2]"}

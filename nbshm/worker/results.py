@@ -7,7 +7,7 @@ from collections.abc import Mapping as Names
 from types import FunctionType
 from typing import Any
 
-from nbshm.definitions.by_value import reduce_function
+from nbshm.definitions.returned import Globals, own_names, reduce_returned
 from nbshm.definitions.sources import home
 from nbshm.jobs import Outcome, Parcel
 from nbshm.memory import parcels
@@ -25,12 +25,15 @@ class ResultPickling:
 
     `definitions` are the notebook's, as this worker has them: an instance of one of these classes comes back
     as an instance of the notebook's class. What the body defined itself goes by value, as the notebook has no
-    such name.
+    such name, and takes along what it reads of the names that the body has bound in `namespace`.
     """
 
-    def __init__(self, *, definitions: Names[str, Any], mapping: Mapping) -> None:
+    def __init__(self, *, definitions: Names[str, Any], mapping: Mapping, namespace: Names[str, Any]) -> None:
         self._definitions = definitions
         self._mapping = mapping
+        self._namespace = namespace
+        self._notebook_names = namespace.keys() - {"rank", "nprocs"}
+        self._own: dict[FunctionType, Globals] = {}
 
     def pack(self, value: Any) -> tuple[Parcel, tuple[Segment, ...]]:
         """Return the value as a parcel, and the segments whose descriptors travel with it."""
@@ -55,7 +58,13 @@ class ResultPickling:
             return NotImplemented
         if self._is_known(value, path):
             return path
-        return reduce_function(value) if isinstance(value, FunctionType) else NotImplemented
+        return self._reduce(value) if isinstance(value, FunctionType) else NotImplemented
+
+    def _reduce(self, function: FunctionType) -> Any:
+        # One object for each function: its names may lead back to the function itself.
+        if function not in self._own:
+            self._own[function] = own_names(function, self._namespace, self._notebook_names)
+        return reduce_returned(function, self._own[function])
 
     def _is_known(self, value: Any, path: str) -> bool:
         root, *rest = path.split(".")

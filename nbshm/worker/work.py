@@ -48,7 +48,12 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
             definitions = _definitions(vars(module))
         _complete(module, job, seat)
         seat.say(Started(rank=seat.rank))
-        return _run(job, module, seat, ResultPickling(definitions=definitions, mapping=mapping))
+        return _run(
+            job,
+            module,
+            seat,
+            ResultPickling(definitions=definitions, mapping=mapping, namespace=vars(module)),
+        )
 
 
 def _definitions(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -120,11 +125,24 @@ def _give_back(outcome: Outcome, seat: Seat, results: ResultPickling) -> int:
     try:
         parcel, segments = results.pack(outcome)
     except Exception as error:  # noqa: BLE001  # whatever a value's own pickling raises
-        problem = TypeError(
-            f"the value of the last expression, or of an out= variable, can't come back to the notebook: "
-            f"{type(error).__name__}: {error}. End the cell in ';' or with a value that can be pickled."
-        )
+        problem = TypeError(f"{_culprit(outcome, error, results)}.")
         seat.say(Failed(rank=seat.rank, report=report_exception(problem)))
         return 1
     seat.say(Result(rank=seat.rank, parcel=parcel), [segment.fd for segment in segments])
     return 0
+
+
+def _culprit(outcome: Outcome, error: Exception, results: ResultPickling) -> str:
+    """Say which of a rank's values can't be pickled, why, and what to do."""
+    for name, value in outcome.out.items():
+        try:
+            results.pack(value)
+        except Exception as again:  # noqa: BLE001, PERF203  # as above
+            return f"out={name} can't come back to the notebook: {_in_words(again)}"
+    remedy = "End the cell in ';', or with a value that can be pickled"
+    return f"the value of the last expression can't come back to the notebook: {_in_words(error)}. {remedy}"
+
+
+def _in_words(error: Exception) -> str:
+    words = str(error).strip().rstrip(".")
+    return words if isinstance(error, TypeError) and words else f"{type(error).__name__}: {words}"

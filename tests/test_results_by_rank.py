@@ -1,0 +1,125 @@
+"""What a parallel cell gives back, in a real kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kernels import Kernel, kernel
+
+SETUP = """
+import sys
+import numpy as np, torch, nbshm
+from dataclasses import dataclass
+
+@dataclass
+class Row:
+    number: int
+
+class Fussy:
+    def __getstate__(self):
+        return {"made": True}
+    def __setstate__(self, state):
+        if "RANK" not in __import__("os").environ:
+            raise ValueError("not in this process")
+
+tensor, array = torch.zeros(4), np.zeros(4)
+"""
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    with kernel(tmp_path_factory.mktemp("results")) as running:
+        running.run(SETUP).check()
+        yield running
+
+
+def test_the_last_expression_is_a_list_by_rank_that_stays_in_out(notebook: Kernel) -> None:
+    reply = notebook.run("%%parallel nprocs=2\nRow(rank)").check()
+    assert reply.result == {"text/plain": "[Row(number=0), Row(number=1)]"}
+    assert notebook.value("[type(row) is Row for row in _]") == [True, True]
+    assert notebook.value("nbshm.last.results == Out[max(Out)]") is True
+
+
+@pytest.mark.parametrize("last", ["rank;", "None", "x = rank", "rank if rank > 9 else None"])
+def test_no_value_leaves_the_last_result_alone(notebook: Kernel, last: str) -> None:
+    notebook.run("'before'").check()
+    assert notebook.run(f"%%parallel nprocs=2\n{last}").check().result is None
+    assert notebook.value("_") == "before"
+
+
+def test_the_notebooks_memory_comes_back_as_itself_and_other_memory_outlives_its_worker(
+    notebook: Kernel,
+) -> None:
+    source = "tensor[rank] = array[rank] = rank + 1\ntensor, array[1:], torch.ones(9), np.full(300_000, rank)"
+    notebook.run(f"%%parallel nprocs=2\n{source}").check()
+    same = "[(t.data_ptr() == tensor.data_ptr(), np.shares_memory(a, array)) for t, a, _, _ in _]"
+    assert notebook.value(same) == [(True, True), (True, True)]
+    results = "[(int(t.sum()), int(a.sum())) for *rest, t, a in Out[max(Out)]]"
+    assert notebook.value(results) == [(9, 0), (9, 300_000)]
+    notebook.run("for *rest, t, a in Out[max(Out)]:\n    t += 1\n    a += 1").check()
+
+
+def test_out_binds_lists_by_rank(notebook: Kernel) -> None:
+    reply = notebook.run("%%parallel nprocs=2 out=a, b\na = rank\nif rank == 0:\n    b = 'x'").check()
+    assert notebook.value("(a, b)") == ([0, 1], ["x", None])
+    assert reply.text.count("out=b: rank 1 did not bind it; None stands for it.") == 1
+
+
+def test_a_name_that_no_rank_binds_is_a_name_error_in_one_line(notebook: Kernel) -> None:
+    notebook.run("a = 'old'").check()
+    reply = notebook.run("%%parallel nprocs=2 out=a,never\na = rank\nif rank > 9:\n    never = 1")
+    assert reply.error is not None
+    assert reply.error[1] == "out=never: no rank has bound 'never'."
+    assert reply.error[2] == "NameError: out=never: no rank has bound 'never'."
+    assert notebook.value("(a, 'never' in globals())") == ("old", False)
+    assert notebook.value("issubclass(type(sys.last_value), NameError)") is True
+    refused = notebook.run("%%parallel nprocs=2 out=other\na = 1")
+    assert "the cell never binds 'other'" in refused.stderr
+
+
+def test_a_failure_binds_nothing_and_is_the_last_run(notebook: Kernel) -> None:
+    notebook.run("a = 'old'").check()
+    source = "a = rank\nprint('said', rank, flush=True)\nnbshm.barrier()\nif rank == 1:\n    1 / 0"
+    assert notebook.run(f"%%parallel nprocs=2 out=a\n{source}").error is not None
+    assert notebook.value("a") == "old"
+    assert notebook.value("nbshm.last.ending") == "failed"
+    assert notebook.value("[failure.rank for failure in nbshm.last.failures]") == [1]
+    assert notebook.value("[nbshm.last.output(rank) for rank in range(2)]") == ["said 0\n", "said 1\n"]
+    assert notebook.value("all(seconds > 0 for seconds in nbshm.last.seconds)") is True
+
+
+def test_a_value_that_can_not_be_pickled_fails_its_rank_by_name(notebook: Kernel) -> None:
+    source = "import threading\nlocks = [threading.Lock()]"
+    reply = notebook.run(f"%%parallel nprocs=2 out=locks\n{source}")
+    assert reply.error is not None
+    assert "out=locks can't come back to the notebook: cannot pickle '_thread.lock' object" in reply.error[1]
+    reply = notebook.run(f"%%parallel nprocs=2\n{source}\nlocks")
+    assert reply.error is not None
+    assert "the value of the last expression can't come back to the notebook" in reply.error[1]
+    assert "End the cell in ';'" in reply.error[1]
+
+
+def test_a_value_that_can_not_be_unpickled_is_told(notebook: Kernel) -> None:
+    reply = notebook.run("%%parallel nprocs=2\nFussy()")
+    assert reply.error is not None
+    assert reply.error[0] == "ParallelError"
+    assert "can't be unpickled here: ValueError: not in this process" in reply.error[1]
+
+
+def test_what_the_cell_defines_comes_back_and_works(notebook: Kernel) -> None:
+    source = """
+import math
+FACTOR = 10
+class Made:
+    def __init__(self, number):
+        self.number = number
+    def scaled(self):
+        return FACTOR * self.number + math.floor(0.5)
+def add(x):
+    return x + rank
+Made(rank), add
+"""
+    notebook.run(f"%%parallel nprocs=2{source}").check()
+    assert notebook.value("[(made.scaled(), add(1)) for made, add in _]") == [(0, 1), (10, 2)]
+    assert notebook.value("['FACTOR' in globals(), 'rank' in globals(), 'math' in globals()]") == [False] * 3
