@@ -7,6 +7,7 @@ first seen, which is at the end of the cell that imported it.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
@@ -87,10 +88,14 @@ def _changed(file: str) -> int | None:
 
 
 def _is_own(file: str) -> bool:
-    installed = sysconfig.get_paths()
-    return not file.startswith(
-        tuple(installed[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
-    )
+    return not file.startswith(_installed())
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    """Return the directories of what is installed, which are not quickly asked for, once for all modules."""
+    paths = sysconfig.get_paths()
+    return tuple(paths[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 def _with_imports(names: set[str], own: Iterable[str]) -> set[str]:
