@@ -19,8 +19,10 @@ from multiprocessing import context, spawn
 from types import TracebackType
 from typing import Any
 
+from nbshm.definitions.sources import home
 from nbshm.jobs import Program
 from nbshm.packing import Needs, Notebook, pack
+from nbshm.spawning import handing_over
 
 
 class MainHook:
@@ -98,7 +100,15 @@ class MainModule:
         self._sys_path = sys_path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        packed = pack(definitions(self._notebook), self._notebook, _plain_pickler)
+        from nbshm.memory.captures import ChildPickler  # noqa: PLC0415  # loaded when the first child starts
+
+        with handing_over() as descriptors:
+
+            def make_pickler(reference: Callable[[Any], Any]) -> ChildPickler:
+                descriptors.take_back()
+                return ChildPickler(reference=reference, check=descriptors.check)
+
+            packed = pack(definitions(self._notebook), self._notebook, make_pickler)
         return build_main, (packed.program, list(self._sys_path), dict(self._notebook.cells), _strategy())
 
 
@@ -107,24 +117,27 @@ def definitions(notebook: Notebook) -> Needs:
     names = {
         name: "a child process"
         for name, value in list(notebook.namespace.items())
-        if getattr(value, "__module__", None) == "__main__"
-        and isinstance(getattr(value, "__qualname__", None), str)
+        if home(value)[0] == "__main__"
     }
     return Needs(names=names, all_optional=True)
 
 
 def build_main(program: Program, sys_path: list[str], cells: Mapping[str, int], strategy: str | None) -> None:
-    """Build `__main__` in a child from the program; called by unpickling a `MainModule`."""
-    from nbshm.worker.main_module import build, new_main_module  # noqa: PLC0415  # the child's side of the wall
+    """Build `__main__` in a child from the program; called by unpickling a `MainModule`.
+
+    Whatever fails is told by who uses what is missing then: a pool would start a process that fails here again
+    and again.
+    """
+    from nbshm.worker.main_module import build_what_can_be, new_main_module  # noqa: PLC0415  # the child's side
 
     sys.path[:] = sys_path
     if strategy is not None:
-        from nbshm.memory.strategies import use_strategy  # noqa: PLC0415  # imports torch, which the strategy is for
+        from nbshm.memory.strategies import use_strategy  # noqa: PLC0415  # imports torch, which it is for
 
         use_strategy(strategy)
     module = new_main_module()
-    build(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
-    MainHook(Notebook(namespace=vars(module), cells=cells)).install()
+    build_what_can_be(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
+    MainHook(Notebook(namespace=vars(module), cells=cells, left_out=program.left_out)).install()
 
 
 def _strategy() -> str | None:
@@ -134,10 +147,3 @@ def _strategy() -> str | None:
     from nbshm.memory.strategies import default_strategy, strategy  # noqa: PLC0415  # torch is there already
 
     return None if strategy() == default_strategy() else strategy()
-
-
-def _plain_pickler(reference: Callable[[Any], Any]) -> Any:
-    """Make a pickler that leaves tensors to torch's reducers and copies arrays, as is plain."""
-    from nbshm.memory.captures import ValuePickler  # noqa: PLC0415  # loaded when the first child starts
-
-    return ValuePickler(reference=reference, reducers={})

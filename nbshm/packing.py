@@ -21,7 +21,7 @@ from nbshm.definitions.lifting import Lifted, lift
 from nbshm.definitions.names import code_attributes, code_names
 from nbshm.definitions.sources import home
 from nbshm.imports import Imports
-from nbshm.jobs import Cell, Define, Load, Program, State, Tail
+from nbshm.jobs import Cell, Define, LeftOut, Load, Program, State, Tail
 from nbshm.refusals import Unsendable, refusal
 
 _IPYTHON_NAMES = frozenset({"In", "Out", "_ih", "_oh", "_dh", "__builtins__"})
@@ -60,10 +60,11 @@ class Needs:
 
 @dataclass(slots=True, kw_only=True)
 class Notebook:
-    """The notebook's namespace, and what is known about its cells."""
+    """The notebook's namespace, what is known about its cells, and what did not travel here from there."""
 
     namespace: dict[str, Any]
     cells: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ class _Known:
     needs: Needs
     users: dict[str, str] = field(default_factory=dict)
     by_value: set[str] = field(default_factory=set)
-    dropped: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, LeftOut] = field(default_factory=dict)
     edges: dict[str, dict[str, str | None]] = field(default_factory=dict)
     deferred: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
@@ -125,6 +126,7 @@ class _Known:
     def __post_init__(self) -> None:
         self.users.update(self.needs.names)
         self.optional.update(self.needs.optional)
+        self.dropped.update(self.notebook.left_out)
 
     def definition(self, name: str) -> Lifted | None:
         """Return the definition that a global name can be lifted as."""
@@ -297,13 +299,13 @@ class _Pass(Generic[PicklerT]):
             self.pickler.dump(Tail(values=self.late, state=states, contents=self.contents))
         except _LearntError:
             raise
-        except Exception:  # whatever a value's own pickling raises; each is tried to find it
+        except Exception as error:  # whatever a value's own pickling raises; each is tried to find it
             attributes = {
                 f"{name}.{attribute}": value
                 for name, state in states.items()
                 for attribute, value in {**state.changed, **state.added}.items()
             }
-            self._find_culprit({**attributes, **self.late})
+            self._find_culprit({**attributes, **self.late}, error)
             raise
 
     def _state(self, definition: Lifted) -> State:
@@ -319,15 +321,21 @@ class _Pass(Generic[PicklerT]):
         )
         return replace(state, changed={**{name: _attribute(value, name) for name in names}, **state.changed})
 
-    def _find_culprit(self, values: Mapping[str, Any]) -> None:
-        """Pickle each value alone, so that the one that can't travel is known by name."""
+    def _find_culprit(self, values: Mapping[str, Any], problem: Exception) -> None:
+        """Pickle each value alone, so that the one that can't travel is known by name.
+
+        Where it is the sum of them that is too much, it is the biggest.
+        """
+        sizes = {}
         for name, value in values.items():
             try:
-                self._again(value)
+                sizes[name] = self._again(value)
             except _LearntError:
                 raise
             except Exception as error:  # noqa: BLE001  # as above
                 self._refuse(name, error, value)
+        if sizes and isinstance(problem, Unsendable):
+            self._refuse(max(sizes, key=lambda name: sizes[name]), problem)
 
     def _dump(self, value: Any, name: str) -> None:
         try:
@@ -342,13 +350,17 @@ class _Pass(Generic[PicklerT]):
         root = name.partition(".")[0]
         why = refusal(name, value, error, user=self.known.users.get(root), again=self._again)
         if self.known.needs.all_optional or root in self.known.optional:
-            self.known.dropped[root] = str(why)
+            sentence = f"the notebook's {why.path!r} is not in this process: {why.reason}. {why.remedy}"
+            is_class = isinstance(self.namespace.get(root), type)
+            self.known.dropped[root] = LeftOut(sentence=sentence, is_class=is_class)
             raise _LearntError from error
         raise why from error
 
-    def _again(self, value: Any) -> None:
-        """Pickle a part of a value afresh: a memo would pass over what failed before."""
-        self.make_pickler(self._reference).dump(value)
+    def _again(self, value: Any) -> int:
+        """Pickle a part of a value afresh: a memo would pass over what failed before. Return its size."""
+        pickler = self.make_pickler(self._reference)
+        pickler.dump(value)
+        return len(pickler.stream)
 
     def _reference(self, value: Any) -> Any:
         """Answer the pickler: how a function, class or decorated object of the notebook is written."""

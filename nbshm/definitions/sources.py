@@ -126,15 +126,23 @@ def _layers(definition: Any) -> Iterator[Any]:
 
 def wrapped(definition: Any) -> Any:
     """Return what a decorator has wrapped; `torch.jit.script` keeps it under a name of its own."""
-    inner = getattr(definition, "__wrapped__", None)
-    return getattr(definition, "_torchdynamo_inline", None) if inner is None else inner
+    inner = _attribute(definition, "__wrapped__")
+    return _attribute(definition, "_torchdynamo_inline") if inner is None else inner
 
 
 def home(definition: Any) -> tuple[str | None, str | None]:
     """Return the module and the qualified name that a function, class or decorated object goes by."""
-    inner = definition if getattr(definition, "__module__", None) == "__main__" else wrapped(definition)
-    module, name = getattr(inner, "__module__", None), getattr(inner, "__qualname__", None)
+    inner = definition if _attribute(definition, "__module__") == "__main__" else wrapped(definition)
+    module, name = _attribute(inner, "__module__"), _attribute(inner, "__qualname__")
     return (module, name) if isinstance(module, str) and isinstance(name, str) else (None, None)
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Return an attribute, or None: any object may be asked, and some raise what they like."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001  # see above
+        return None
 
 
 def _found_function(function: FunctionType) -> _Found[Function] | None:

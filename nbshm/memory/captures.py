@@ -23,6 +23,8 @@ from nbshm.refusals import Unsendable
 
 Reducer = Callable[[Any], Any]
 
+_MOST = 64 << 20  # copying as much to a child takes about as long as starting it
+
 _TABLE = ChainMap({CodeType: reduce_code}, cloudpickle.Pickler.dispatch_table)
 
 
@@ -36,8 +38,8 @@ class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ca
     # A class attribute, because a pickler looks for its table while it is made.
     dispatch_table: ClassVar[Mapping[type, Reducer]] = _TABLE
 
-    def __init__(self, *, reference: Callable[[Any], Any]) -> None:
-        self._file = io.BytesIO()
+    def __init__(self, *, reference: Callable[[Any], Any], file: io.BytesIO | None = None) -> None:
+        self._file = io.BytesIO() if file is None else file
         super().__init__(self._file, protocol=5)
         self._reference = reference
 
@@ -59,11 +61,45 @@ class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ca
 class ValuePickler(PlainPickler):
     """Pickles values for another process of the run; `reducers` are those for memory (see `reducers.py`)."""
 
-    def __init__(self, *, reference: Callable[[Any], Any], reducers: Mapping[type, Reducer]) -> None:
+    def __init__(
+        self,
+        *,
+        reference: Callable[[Any], Any],
+        reducers: Mapping[type, Reducer],
+        file: io.BytesIO | None = None,
+    ) -> None:
         carried = ForkingPickler(io.BytesIO()).dispatch_table
         # Before the pickler is made: that is when it looks for its table.
         self.dispatch_table = ChainMap(dict(reducers), _refusals(), carried, _TABLE)
-        super().__init__(reference=reference)
+        super().__init__(reference=reference, file=file)
+
+
+class ChildPickler(ValuePickler):
+    """Pickles for children of plain multiprocessing, whose work is not known.
+
+    Tensors are left to torch's reducers and arrays are copied, as is plain. A child is not sent more than
+    `_MOST` bytes that it may never use; `check()` may have other limits.
+    """
+
+    def __init__(self, *, reference: Callable[[Any], Any], check: Callable[[], None]) -> None:
+        self._check = check
+        super().__init__(reference=reference, reducers={}, file=_LimitedFile())
+
+    def dump(self, value: Any) -> None:
+        """Pickle a value behind those that were pickled before, unless it is too much."""
+        super().dump(value)
+        self._check()
+
+
+class _LimitedFile(io.BytesIO):
+    """A file in memory that grows to a limit."""
+
+    def write(self, content: Any, /) -> int:
+        """Write, or raise Unsendable."""
+        if self.tell() + memoryview(content).nbytes > _MOST:
+            reason = f"it is too big to be copied to every child (over {_MOST >> 20} MiB)"
+            raise Unsendable(reason, "Pass it to the process as an argument.")
+        return super().write(content)
 
 
 def _refusals() -> dict[type, Reducer]:

@@ -23,6 +23,7 @@ from nbshm.definitions import live
 from nbshm.definitions.sources import home
 from nbshm.definitions.statements import placed_statement
 from nbshm.jobs import Cell, Define, Import, Load, Program, State, Step, Tail
+from nbshm.worker.stand_ins import stand_in, unknown
 
 _STAND_IN = "__nbshm_live_values__"
 
@@ -51,6 +52,20 @@ def build(module: ModuleType, program: Program, load: Callable[[], Any]) -> dict
     for name, state in tail.state.items():
         _set_state(namespace[name], state)
     return {name: value for name, value in namespace.items() if _is_definition(value, name)}
+
+
+def build_what_can_be(module: ModuleType, program: Program, load: Callable[[], Any]) -> None:
+    """Run a program in the module; what can't be had here is stood in for by what says so."""
+    namespace = vars(module)
+    try:
+        build(module, program, load)
+    except Exception as error:  # noqa: BLE001  # the notebook's own code may raise anything
+        sentence = f"could not be made in this process: {type(error).__name__}: {error}."
+        missing = {step.name for step in program.steps if isinstance(step, (Define, Load))} - namespace.keys()
+        namespace.update({name: stand_in(f"{name!r} {sentence}", is_class=True) for name in missing})
+    for name, left_out in program.left_out.items():
+        namespace[name] = stand_in(left_out.sentence, is_class=left_out.is_class)
+    namespace["__getattr__"] = unknown
 
 
 def _is_definition(value: Any, name: str) -> bool:

@@ -1,0 +1,81 @@
+"""What stands in a child process for names of the notebook that are not there, and says so when it is used.
+
+A process of a pool must be able to unpickle a task that names them: an exception at that point ends the process, the
+pool starts another one, and whoever waits for the task waits for ever. So functions raise when they are called,
+classes give instances that raise when they are used, and all else raises at any use.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+_USES = (
+    "__bool__ __len__ __iter__ __next__ __contains__ __getitem__ __enter__ __add__ __radd__ __sub__ __rsub__ __mul__ "
+    "__rmul__ __truediv__ __rtruediv__ __matmul__ __rmatmul__ __neg__ __lt__ __le__ __gt__ __ge__ __int__ __float__ "
+    "__index__ __str__ __format__ __array__ __reduce_ex__"
+).split()
+
+
+def stand_in(sentence: str, *, is_class: bool) -> Any:
+    """Return an object that raises a NameError with that sentence when it is used."""
+    kind: Any = _StandInType("missing", (_Missing,), {"_sentence": sentence})
+    return kind if is_class else object.__new__(kind)
+
+
+def unknown(name: str) -> Any:
+    """Return what a module has for a name that nobody gave it, as its `__getattr__`."""
+    if name.startswith("_"):
+        raise AttributeError(f"module '__main__' has no attribute {name!r}")
+    sentence = f"{name!r} is not in this process, which was started before the notebook defined it. "
+    return stand_in(f"{sentence}Make the pool, or the process, after the definition.", is_class=True)
+
+
+def _refuse(self: Any, *_: Any) -> NoReturn:
+    raise NameError(self._sentence)
+
+
+class _StandInType(type):
+    """Lets instances be made in whatever way unpickling makes them."""
+
+    _sentence: str
+
+    def __call__(cls, *_: Any, **__: Any) -> Any:
+        return object.__new__(cls)
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return stand_in(cls._sentence, is_class=True)
+
+
+class _Missing(metaclass=_StandInType):
+    """An object that is not here."""
+
+    _sentence = ""
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        return object.__new__(cls)
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        raise NameError(self._sentence)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NameError(self._sentence)
+
+    def __setstate__(self, _: Any) -> None:
+        """Take any state: it is never looked at."""
+
+    def __setitem__(self, _: Any, __: Any) -> None:
+        """Take any item, as unpickling a kind of dict gives them."""
+
+    def extend(self, _: Any) -> None:
+        """Take any items, as unpickling a kind of list gives them."""
+
+    def __repr__(self) -> str:
+        return f"<missing: {self._sentence}>"
+
+
+for _name in _USES:
+    setattr(_Missing, _name, _refuse)
