@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from itertools import takewhile
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -44,7 +45,7 @@ def _memberships(membership: Path) -> list[tuple[list[str], str]]:
 def _upwards(root: Path, group: str) -> list[Path]:
     # In a container the named group may lie outside of what is mounted; the root then carries the quota.
     place = root / group
-    return [place, *[parent for parent in place.parents if parent.is_relative_to(root)]]
+    return [place, *takewhile(lambda parent: parent != root.parent, place.parents)]
 
 
 def _quota_v2(place: Path) -> float:

@@ -47,6 +47,8 @@ class Options:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Lines to tell before the run starts."""
+        if self.nprocs <= _CROWDED:  # whatever CPUs there are; to count them means to read files
+            return ()
         cpus = allowed_cpus()
         if self.nprocs <= _CROWDED * cpus:
             return ()
