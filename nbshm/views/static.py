@@ -19,10 +19,12 @@ from nbshm.words import ranks_in_words
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/svg+xml")
 _MARKS: dict[Voice, str] = {"stdout": "", "stderr": " stderr", "note": "", "verdict": ""}
+# JupyterLab and nbconvert colour ANSI classes only inside `jp-RenderedText`.
 _STYLE = """<style>
-.nbshm{display:grid;grid-template-columns:max-content minmax(0,1fr);column-gap:1em;align-items:start}
-.nbshm>div,.nbshm>pre{margin:0;padding:0 0.3em;line-height:var(--jp-code-line-height,1.3);
+.nbshm{display:grid;grid-template-columns:max-content minmax(0,1fr);column-gap:1em;align-items:start;
+line-height:var(--jp-code-line-height,1.3);
 font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px)}
+.nbshm>div,.nbshm>pre{margin:0;padding:0 0.3em;font:inherit;line-height:inherit}
 .nbshm>div{color:var(--jp-ui-font-color2,#757575);white-space:pre}
 .nbshm>pre{white-space:pre-wrap;overflow-wrap:anywhere;color:var(--jp-content-font-color1,inherit);
 background:none;border:none}
@@ -54,7 +56,7 @@ def html_page(passages: Sequence[Passage], nprocs: int) -> str:
         return ""
     blocks = [list(group) for _, group in groupby(passages, key=_speaker)]
     rows = "\n".join(_block(block, nprocs) for block in blocks)
-    return f'{_STYLE}\n<div class="nbshm">\n{rows}\n</div>'
+    return f'{_STYLE}\n<div class="nbshm jp-RenderedText">\n{rows}\n</div>'
 
 
 def label(ranks: Sequence[int], nprocs: int, voice: Voice = "stdout") -> str:
@@ -78,7 +80,7 @@ def _foreign(passages: Iterable[Passage], nprocs: int) -> Iterator[Bundle]:
         piece = passage.entry.piece
         name = label(passage.ranks, nprocs)
         if name:
-            html = f'{_STYLE}\n<div class="nbshm"><div>{name}</div></div>'
+            html = f'{_STYLE}\n<div class="nbshm jp-RenderedText"><div>{name}</div></div>'
             yield Bundle(data={"text/plain": f"[{name}]", "text/html": html})
         if isinstance(piece, Rich):
             yield Bundle(data=piece.data, metadata=piece.metadata)
