@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,6 +19,7 @@ from nbshm.memory.placing import Placement, place
 from nbshm.options import Options
 from nbshm.packing import Needs, pack
 from nbshm.processes.descriptors import Collected, collecting_descriptors
+from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_put_off
 from nbshm.processes.semaphores import semaphore_reducers
 from nbshm.session import Session
 from nbshm.surroundings import capture_surroundings
@@ -50,9 +51,10 @@ class Departure:
 @contextmanager
 def departing(body: Body, needs: Needs, session: Session, options: Options) -> Iterator[Departure]:
     """Get a job ready to be sent; on leaving, what workers wrote is brought back to where it belongs."""
-    with ExitStack() as stack:
+    with closing_undisturbed() as stack:
         names = NotebookNames(session.shell.user_ns, *session.histories())
         with collecting_descriptors() as carried:
+            stack.callback(carried.close)
             locks = semaphore_reducers(session.launcher.sweeper.begin_file)
             make_pickler = partial(CapturingPickler, others=locks)
             private: tuple[str, ...] = ()
@@ -61,29 +63,29 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
                 packed, private = forked.packed, forked.private
             else:
                 packed = pack(needs, session.notebook, make_pickler)
-        stack.callback(carried.close)
-        packed.pickler.forget()
-        placement = place(packed.pickler.buffers, names=names, segments=session.segments)
-        stack.enter_context(placement)
-        stack.callback(placement.copy_back)
-        values, board = (stack.enter_context(_memory_file(name)) for name in ("values", "board"))
-        _write(values, packed.program.values)
-        job = Job(
-            program=replace(packed.program, values=b""),
-            forked=options.start_method == "fork",
-            body=body,
-            out=options.out,
-            places=placement.places,
-            segments=placement.sizes,
-            surroundings=capture_surroundings(
-                threads=options.threads,
-                share=options.threads_per_worker,
-                seed=options.seed,
-                port=_free_port(),
-            ),
-            flags=session.shell.compile.flags,
-            token=secrets.token_hex(8),
-        )
+        with interrupts_put_off():  # in the middle of it, memory has been moved or copied in part
+            packed.pickler.forget()
+            placement = place(packed.pickler.buffers, names=names, segments=session.segments)
+            stack.enter_context(placement)
+            stack.callback(placement.copy_back)
+            values, board = (stack.enter_context(_memory_file(name)) for name in ("values", "board"))
+            _write(values, packed.program.values)
+            job = Job(
+                program=replace(packed.program, values=b""),
+                forked=options.start_method == "fork",
+                body=body,
+                out=options.out,
+                places=placement.places,
+                segments=placement.sizes,
+                surroundings=capture_surroundings(
+                    threads=options.threads,
+                    share=options.threads_per_worker,
+                    seed=options.seed,
+                    port=_free_port(),
+                ),
+                flags=session.shell.compile.flags,
+                token=secrets.token_hex(8),
+            )
         yield Departure(
             job=job,
             names=packed.names,

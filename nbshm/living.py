@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nbshm.processes.kernel_signals import PRESSES
+
 if TYPE_CHECKING:
     from nbshm.processes.supervisor import Supervisor
 
@@ -22,12 +24,22 @@ class LivingRun:
         self._over = threading.Event()
         self._supervisor: Supervisor | None = None
         self._unwanted = False
+        self._interrupts = 0
 
     def is_supervised_by(self, supervisor: Supervisor) -> None:
         """Say who can end it."""
         self._supervisor = supervisor
         if self._unwanted:
             supervisor.stop()
+        if self._interrupts:
+            supervisor.interrupt()
+
+    def interrupt(self) -> bool:
+        """Have it interrupted, as soon as somebody supervises it; tell whether that can be waited for."""
+        self._interrupts += 1
+        if self._supervisor is not None:
+            self._supervisor.interrupt()
+        return self._interrupts < PRESSES
 
     def has_ended(self) -> None:
         """Let those go on who wait for its end."""

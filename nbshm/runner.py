@@ -8,7 +8,6 @@ text ─analyse→ needs ─pack, place→ departure ─launch→ workers
 from __future__ import annotations
 
 import pickle
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from nbshm.forking import as_fork_allows
 from nbshm.jobs import Body, Outcome
 from nbshm.living import LivingRun
 from nbshm.options import Options
+from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
 from nbshm.results import Results
 from nbshm.runs import Run
@@ -85,7 +85,7 @@ def _supervise(
 ) -> _Arrivals:
     """Start the workers, show what they say, and collect what they give back."""
     transcript, outcomes, broken = Transcript(), {}, {}
-    with ExitStack() as stack:
+    with closing_undisturbed() as stack, interrupts_noted(living.interrupt):
         workers = stack.enter_context(session.launcher.launch(options.nprocs, options.start_method))
         supervisor = Supervisor(
             workers, grace=options.grace, timeout=options.timeout, token=departure.job.token

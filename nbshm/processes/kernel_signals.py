@@ -32,6 +32,21 @@ def interrupts_put_off() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def closing_undisturbed() -> Iterator[contextlib.ExitStack]:
+    """Give a stack that is closed whole, interrupts being put off: half of it would lose memory and files."""
+    with contextlib.ExitStack() as stack:
+        try:
+            yield stack
+        except BaseException as error:
+            with interrupts_put_off():
+                if stack.__exit__(type(error), error, error.__traceback__):
+                    return
+            raise
+        with interrupts_put_off():
+            stack.close()
+
+
+@contextlib.contextmanager
 def interrupts_noted(note: Callable[[], bool]) -> Iterator[None]:
     """Have `note` called for each SIGINT; where it returns False, KeyboardInterrupt is raised after all.
 
