@@ -14,6 +14,11 @@ from pathlib import Path
 from kernels import Kernel, kernel
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # it is looked at, not written to
+FOREIGN_SEMAPHORES = "sem.mp-"  # multiprocessing's names; those of the kernel begin otherwise
+NAME_SEMAPHORES = (
+    "import multiprocessing, os\n"
+    "multiprocessing.current_process()._config['semprefix'] = f'/tested-{os.getpid()}'"
+)
 MARK = "NBSHM_TESTED_KERNEL"
 
 
@@ -34,8 +39,8 @@ class Traces:
     """What a kernel leaves on the machine, told from everybody else's.
 
     Whatever the kernel starts inherits a mark in its environment, also what outlives it, and has a temporary
-    directory of its own. Left out are the descriptors of IPython's history, which come and go.
-    Files in /dev/shm have no such mark: counted are those that were not there before and that no process of
+    directory of its own. Descriptors of IPython's history, which come and go, don't count. Semaphores have
+    names of their own. Of other files in /dev/shm those count that were not there before and that no process of
     others has mapped or open.
     """
 
@@ -81,7 +86,8 @@ class Traces:
         return found
 
     def _shared_memory(self, own: frozenset[int]) -> frozenset[str]:
-        new = frozenset(_listed(SHARED_MEMORY)) - self._foreign
+        names = (name for name in _listed(SHARED_MEMORY) if not name.startswith(FOREIGN_SEMAPHORES))
+        new = frozenset(names) - self._foreign
         return new - held_by_others(own) if new else new
 
 
@@ -117,6 +123,7 @@ def traced_kernel(directory: Path) -> Iterator[Traces]:
     foreign = frozenset(_listed(SHARED_MEMORY))
     name, _, value = mark.partition("=")
     with kernel(work, env={**os.environ, name: value, "TMPDIR": str(temporary)}) as notebook:
+        notebook.run(NAME_SEMAPHORES).check()
         yield Traces(notebook, mark=mark, temporary=temporary, foreign=foreign)
 
 

@@ -73,6 +73,9 @@ def test_thousands_of_cells_leave_nothing(tmp_path):
             if number % LOOK_EVERY == 0 or number == CELLS:
                 notebook.run("%reset -f out")
                 notebook.run(
+                    "1 / 0"
+                )  # the last exception is kept by the kernel, and with it the output of its run
+                notebook.run(
                     "%%parallel nprocs=1\npass"
                 ).check()  # `nbshm.last` has files of what was printed
                 now = traces.wait_for_no_more_than(before, seconds=10)
