@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +47,12 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Needs:
 
 
 def _parsed(body: Body, shell: InteractiveShell, flags: int) -> ast.Module:
-    text = shell.transform_cell(at_its_line(body))
+    text: str = shell.transform_cell(at_its_line(body))  # type: ignore[no-untyped-call]
     flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     compiled: CodeType = compile(text, body.origin.filename, "exec", flags, dont_inherit=True)
     del compiled  # only compiling finds a `return` outside a function, and its like
-    return ast.parse(text, body.origin.filename)
+    tree: ast.Module = ast.parse(text, body.origin.filename)
+    return tree
 
 
 def _future(name: str) -> int:

@@ -24,6 +24,8 @@ from nbshm.jobs import Program
 from nbshm.packing import Needs, Notebook, pack
 from nbshm.spawning import handing_over
 
+_ASKED = "get_preparation_data"
+
 
 class MainHook:
     """Sends the notebook's definitions to the children of plain multiprocessing while it is installed.
@@ -40,15 +42,15 @@ class MainHook:
         """Let children know the notebook from now on."""
         if self._original is None:
             self._original = spawn.get_preparation_data
-            spawn.get_preparation_data = self.preparation_data
+            setattr(spawn, _ASKED, self.preparation_data)
 
     def remove(self) -> None:
         """Undo `install`."""
         if self._original is not None and spawn.get_preparation_data == self.preparation_data:
-            spawn.get_preparation_data = self._original
+            setattr(spawn, _ASKED, self._original)
         self._original = None
 
-    def __enter__(self) -> MainHook:
+    def __enter__(self) -> MainHook:  # noqa: PYI034  # typing.Self is Python 3.11's
         self.install()
         return self
 
@@ -80,7 +82,7 @@ def unpinned_start_method() -> Iterator[None]:
     `get_preparation_data` asks for the default start method, and asking decides it: `set_start_method` in a
     later cell would fail. There is no public way to ask without deciding.
     """
-    default = context._default_context  # type: ignore[attr-defined]  # noqa: SLF001  # see above
+    default: Any = context._default_context  # noqa: SLF001  # see above
     before = default._actual_context  # noqa: SLF001
     try:
         yield
@@ -125,10 +127,10 @@ def definitions(notebook: Notebook) -> Needs:
 def build_main(program: Program, sys_path: list[str], cells: Mapping[str, int], strategy: str | None) -> None:
     """Build `__main__` in a child from the program; called by unpickling a `MainModule`.
 
-    Whatever fails is told by who uses what is missing then: a pool would start a process that fails here again
-    and again.
+    Whatever fails is told by who uses what is missing then: a pool would start a process that fails here
+    again and again.
     """
-    from nbshm.worker.main_module import build_what_can_be, new_main_module  # noqa: PLC0415  # the child's side
+    from nbshm.worker.main_module import build_what_can_be, new_main_module  # noqa: PLC0415
 
     sys.path[:] = sys_path
     if strategy is not None:

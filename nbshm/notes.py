@@ -10,7 +10,8 @@ from pathlib import PurePath
 from typing import Any
 
 from nbshm.options import Options
-from nbshm.reports import Raised, RankFailure
+from nbshm.reports import Raised, RankFailure, without_colours
+from nbshm.tracebacks import ExceptionReport
 
 _REMEDIES = {
     ("numpy.random", "Generator"): "Use {name}.spawn(nprocs)[rank] in the cell.",
@@ -46,17 +47,23 @@ def about(edited: Iterable[str], private: Iterable[str]) -> Iterator[str]:
 
 
 def with_hint(failure: RankFailure, sent: AbstractSet[str], namespace: Mapping[str, Any]) -> RankFailure:
-    """Add to a NameError that the notebook has the name, where only the analysis could not see its use."""
-    if not isinstance(failure, Raised) or failure.report.type_name != "NameError":
+    """Add to an error that the notebook has the name, where only the analysis could not see its use."""
+    if not isinstance(failure, Raised):
         return failure
-    found = _MISSING.search(failure.report.message)
-    if found is None or found[1] not in namespace or found[1] in sent:
+    name = _missing_name(failure.report)
+    if name not in namespace or name in sent:
         return failure
-    hint = (
-        f"The notebook has {found[1]!r}, but nothing in the cell shows that it is used. Add send={found[1]}."
-    )
+    hint = f"The notebook has {name!r}, but nothing in the cell shows that it is used. Add send={name}."
     report = replace(failure.report, rendered=f"{failure.report.rendered.rstrip()}\n{hint}")
     return replace(failure, report=report)
+
+
+def _missing_name(report: ExceptionReport) -> str | None:
+    """Return the global that a NameError tells of, or a KeyError where code asks `globals()` for it."""
+    if report.type_name == "KeyError" and "globals()" in without_colours(report.rendered):
+        return report.message.strip("'\"")
+    found = _MISSING.search(report.message) if report.type_name == "NameError" else None
+    return found[1] if found else None
 
 
 def _remedy_for_generator(value: Any) -> str | None:

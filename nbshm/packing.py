@@ -330,7 +330,7 @@ class _Pass(Generic[PicklerT]):
         for name, value in values.items():
             try:
                 sizes[name] = self._again(value)
-            except _LearntError:
+            except _LearntError:  # noqa: PERF203  # one failure ends it
                 raise
             except Exception as error:  # noqa: BLE001  # as above
                 self._refuse(name, error, value)

@@ -38,7 +38,7 @@ class Unsendable(TypeError):  # noqa: N818  # it names a condition, as the publi
 
 
 def refusal(
-    name: str, value: Any, error: Exception, *, user: str | None, again: Callable[[Any], None]
+    name: str, value: Any, error: Exception, *, user: str | None, again: Callable[[Any], Any]
 ) -> CannotSend:
     """Return the exception that says what cannot be sent, why, and what to do.
 
@@ -50,7 +50,7 @@ def refusal(
 
 
 def _culprit(
-    path: str, value: Any, error: Exception, again: Callable[[Any], None], *, seen: set[int]
+    path: str, value: Any, error: Exception, again: Callable[[Any], Any], *, seen: set[int]
 ) -> tuple[str, Any, Exception]:
     """Follow the parts that fail, down to the one whose own parts are all fine."""
     if id(value) in seen or len(seen) > _DEPTH:
@@ -59,9 +59,9 @@ def _culprit(
     for step, part in _parts(value):
         try:
             again(part)
-        except Exception as inner:  # noqa: BLE001  # whatever pickling that part raises
+        except Exception as inner:  # noqa: BLE001, PERF203  # whatever pickling that part raises
             if isinstance(error, Unsendable) and not isinstance(inner, Unsendable):
-                continue  # the whole was refused for a reason, which says more than that its parts can't be pickled
+                continue  # the whole was refused for a reason, which says more than its parts do
             return _culprit(path + step, part, inner, again, seen=seen)
     return path, value, error
 

@@ -1,9 +1,9 @@
 """The descriptors that go with a child of plain multiprocessing on behalf of the notebook's values.
 
-While a child is being made, what is pickled hands its descriptors to the object that starts the process. The notebook
-is pickled several times until it is settled, so those of earlier attempts are taken back. And with the start method
-spawn a descriptor keeps its number in the child, so what the notebook has and the process is given as well (a queue)
-would be closed twice there: the notebook's part uses a copy.
+While a child is being made, what is pickled hands its descriptors to the object that starts the process. The
+notebook is pickled several times until it is settled, so those of earlier attempts are taken back. And with
+the start method spawn a descriptor keeps its number in the child, so what the notebook has and the process is
+given as well (a queue) would be closed twice there: the notebook's part uses a copy.
 """
 
 from __future__ import annotations

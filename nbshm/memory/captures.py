@@ -14,7 +14,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from multiprocessing.reduction import ForkingPickler
 from types import CodeType, FunctionType
-from typing import Any, ClassVar
+from typing import Any
 
 import cloudpickle
 
@@ -36,7 +36,7 @@ class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ca
     """
 
     # A class attribute, because a pickler looks for its table while it is made.
-    dispatch_table: ClassVar[Mapping[type, Reducer]] = _TABLE
+    dispatch_table: Mapping[type, Reducer] = _TABLE
 
     def __init__(self, *, reference: Callable[[Any], Any], file: io.BytesIO | None = None) -> None:
         self._file = io.BytesIO() if file is None else file

@@ -36,7 +36,7 @@ def reachable(roots: Iterable[Any], wanted: Callable[[Any], bool]) -> Iterator[A
             waiting.extend(_parts(value))
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _parts(value: Any) -> Iterable[Any]:  # noqa: PLR0911  # one for each kind
     if isinstance(value, _SEQUENCES):
         return value if _has_parts(value) else ()
     if isinstance(value, _MAPPINGS):
@@ -66,7 +66,7 @@ def _of_function(function: types.FunctionType) -> Iterator[Any]:
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # the cell is empty: the variable was deleted, or is not bound yet
+        except ValueError:  # noqa: PERF203  # the cell is empty: the variable was deleted, or is not bound yet
             continue
 
 

@@ -8,7 +8,6 @@ there.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -36,15 +35,25 @@ def new_main_module() -> ModuleType:
     return module
 
 
-def build(module: ModuleType, program: Program, load: Callable[[], Any]) -> dict[str, Any]:
+def _nothing_may_fail(_: str, error: Exception) -> None:
+    raise error
+
+
+def build(
+    module: ModuleType,
+    program: Program,
+    load: Callable[[], Any],
+    failed: Callable[[str, Exception], None] = _nothing_may_fail,
+) -> dict[str, Any]:
     """Run a program in the module; `load()` gives the next value of its stream.
 
-    Returns the notebook's definitions by name, as they are here.
+    `failed` is told of a definition whose statement raises. Returns the notebook's definitions by name, as
+    they are here.
     """
     namespace = vars(module)
     remember(program.cells)
     for step in program.steps:
-        _take(step, namespace, load)
+        _take(step, namespace, load, failed)
     tail: Tail = load()
     namespace.update(tail.values)
     for name, contents in tail.contents.items():
@@ -57,12 +66,17 @@ def build(module: ModuleType, program: Program, load: Callable[[], Any]) -> dict
 def build_what_can_be(module: ModuleType, program: Program, load: Callable[[], Any]) -> None:
     """Run a program in the module; what can't be had here is stood in for by what says so."""
     namespace = vars(module)
+
+    def failed(name: str, error: Exception) -> None:
+        sentence = f"{name!r} could not be made in this process: {type(error).__name__}: {error}."
+        namespace[name] = stand_in(sentence, is_class=True)
+
     try:
-        build(module, program, load)
-    except Exception as error:  # noqa: BLE001  # the notebook's own code may raise anything
-        sentence = f"could not be made in this process: {type(error).__name__}: {error}."
+        build(module, program, load, failed)
+    except Exception as error:  # noqa: BLE001  # a value's own unpickling may raise anything
         missing = {step.name for step in program.steps if isinstance(step, (Define, Load))} - namespace.keys()
-        namespace.update({name: stand_in(f"{name!r} {sentence}", is_class=True) for name in missing})
+        for name in missing:
+            failed(name, error)
     for name, left_out in program.left_out.items():
         namespace[name] = stand_in(left_out.sentence, is_class=left_out.is_class)
     namespace["__getattr__"] = unknown
@@ -78,7 +92,9 @@ def remember(cells: Mapping[str, Cell]) -> None:
         linecache.cache[filename] = (len(cell.text), None, cell.text.splitlines(keepends=True), filename)
 
 
-def _take(step: Step, namespace: dict[str, Any], load: Callable[[], Any]) -> None:
+def _take(
+    step: Step, namespace: dict[str, Any], load: Callable[[], Any], failed: Callable[[str, Exception], None]
+) -> None:
     match step:
         case Import(module=module, attribute=attribute, name=name):
             imported = importlib.import_module(module)
@@ -87,12 +103,15 @@ def _take(step: Step, namespace: dict[str, Any], load: Callable[[], Any]) -> Non
         case Load(name=name):
             namespace[name] = load()
         case Define():
-            _define(step, namespace, load)
+            values = {key: load() for key in step.live}
+            try:
+                _define(step, namespace, values)
+            except Exception as error:  # noqa: BLE001  # the notebook's own code may raise anything
+                failed(step.name, error)
 
 
-def _define(step: Define, namespace: dict[str, Any], load: Callable[[], Any]) -> None:
+def _define(step: Define, namespace: dict[str, Any], values: dict[str, Any]) -> None:
     """Run a `def` or `class` statement, with live values in the place of what is not evaluated again."""
-    values = {key: load() for key in step.live}
     namespace[_STAND_IN] = values
     try:
         exec(compiled(step), namespace)  # noqa: S102  # the notebook's own source
@@ -107,7 +126,8 @@ def compiled(step: Define) -> CodeType:
     live.replace(statement, blanks | {key: _stand_in(key) for key in step.live})
     tree = ast.Module(body=[statement], type_ignores=[])
     flags = __future__.annotations.compiler_flag if step.postponed else 0
-    return compile(tree, step.origin.filename, "exec", flags, dont_inherit=True)
+    code: CodeType = compile(tree, step.origin.filename, "exec", flags, dont_inherit=True)
+    return code
 
 
 def _stand_in(key: str) -> ast.expr:

@@ -1,8 +1,8 @@
 """What stands in a child process for names of the notebook that are not there, and says so when it is used.
 
-A process of a pool must be able to unpickle a task that names them: an exception at that point ends the process, the
-pool starts another one, and whoever waits for the task waits for ever. So functions raise when they are called,
-classes give instances that raise when they are used, and all else raises at any use.
+A process of a pool must be able to unpickle a task that names them: an exception at that point ends the
+process, the pool starts another one, and whoever waits for the task waits for ever. So functions raise when
+they are called, classes give instances that raise when they are used, and all else raises at any use.
 """
 
 from __future__ import annotations
@@ -10,10 +10,36 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 _USES = (
-    "__bool__ __len__ __iter__ __next__ __contains__ __getitem__ __enter__ __add__ __radd__ __sub__ __rsub__ __mul__ "
-    "__rmul__ __truediv__ __rtruediv__ __matmul__ __rmatmul__ __neg__ __lt__ __le__ __gt__ __ge__ __int__ __float__ "
-    "__index__ __str__ __format__ __array__ __reduce_ex__"
-).split()
+    "__bool__",
+    "__len__",
+    "__iter__",
+    "__next__",
+    "__contains__",
+    "__getitem__",
+    "__enter__",
+    "__add__",
+    "__radd__",
+    "__sub__",
+    "__rsub__",
+    "__mul__",
+    "__rmul__",
+    "__truediv__",
+    "__rtruediv__",
+    "__matmul__",
+    "__rmatmul__",
+    "__neg__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+    "__int__",
+    "__float__",
+    "__index__",
+    "__str__",
+    "__format__",
+    "__array__",
+    "__reduce_ex__",
+)
 
 
 def stand_in(sentence: str, *, is_class: bool) -> Any:
@@ -39,7 +65,7 @@ class _StandInType(type):
 
     _sentence: str
 
-    def __call__(cls, *_: Any, **__: Any) -> Any:
+    def __call__(cls: Any, *_: Any, **__: Any) -> Any:
         return object.__new__(cls)
 
     def __getattr__(cls, name: str) -> Any:
@@ -53,7 +79,7 @@ class _Missing(metaclass=_StandInType):
 
     _sentence = ""
 
-    def __new__(cls, *_: Any, **__: Any) -> Any:
+    def __new__(cls: Any, *_: Any, **__: Any) -> Any:
         return object.__new__(cls)
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:

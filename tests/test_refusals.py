@@ -1,0 +1,171 @@
+"""What can't be sent to workers is refused before one starts, in one sentence that says what to do."""
+
+from __future__ import annotations
+
+import pytest
+from kernels import Kernel
+
+SETUP = """
+import os, socket, sqlite3, sys, threading, types, functools, dataclasses
+import torch
+handle = open(os.devnull)
+binary = open(os.devnull, "rb")
+lock, db, sock = threading.Lock(), sqlite3.connect(":memory:"), socket.socket()
+cursor = db.cursor()
+lines = (line for line in "ab")
+async def fetch(): ...
+waiting = fetch()
+class Client: ...
+client = Client()
+client.cfg = {"guard": lock, "other": 1}
+@dataclasses.dataclass
+class Settings:
+    path: str
+    log: object
+settings = [Settings("p", handle)]
+leaf = torch.ones(2, requires_grad=True)
+loss = leaf.sum()
+made = types.ModuleType("made_by_hand")
+def load_rows():
+    return db.execute("select 1")
+def deeper():
+    return load_rows()
+def closed():
+    held = lock
+    return lambda: held
+by_closure = closed()
+part = functools.partial(print, handle)
+def default(x, log=handle):
+    return x
+class Logged:
+    log = handle
+    def write(self): return self.log
+class Method:
+    def get(self): return self
+bound = Method()
+bound.lock = lock
+use = bound.get
+before = set(globals())
+"""
+
+OPEN = "is an open file"
+CONNECT = "Connect inside the cell."
+INSIDE = "Open it inside the cell."
+LOCK = "_thread.lock is a lock of threads"
+LOCK_REMEDY = "Use nbshm.lock(), or a lock of multiprocessing."
+LINE = "(used by line 2 of this cell)"
+
+
+@pytest.fixture(scope="module")
+def refusing(shared_notebook: Kernel) -> Kernel:
+    shared_notebook.run(SETUP).check()
+    return shared_notebook
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("handle", f"cannot send 'handle' to the workers: _io.TextIOWrapper {OPEN} {LINE}. {INSIDE}"),
+        ("binary", f"cannot send 'binary' to the workers: _io.BufferedReader {OPEN} {LINE}. {INSIDE}"),
+        ("lock", f"cannot send 'lock' to the workers: {LOCK} {LINE}. {LOCK_REMEDY}"),
+        (
+            "db",
+            f"cannot send 'db' to the workers: sqlite3.Connection holds an open connection {LINE}. {INSIDE}",
+        ),
+        (
+            "cursor",
+            f"cannot send 'cursor' to the workers: sqlite3.Cursor holds an open connection {LINE}. {INSIDE}",
+        ),
+        (
+            "sock",
+            f"cannot send 'sock' to the workers: socket.socket is an open socket {LINE}. {CONNECT}",
+        ),
+        (
+            "lines",
+            (
+                f"cannot send 'lines' to the workers: generator is a live generator {LINE}. "
+                "Make it inside the cell, or send a list."
+            ),
+        ),
+        (
+            "waiting",
+            (
+                f"cannot send 'waiting' to the workers: coroutine is a coroutine {LINE}. "
+                "Call the function inside the cell."
+            ),
+        ),
+        (
+            "loss",
+            (
+                "cannot send 'loss' to the workers: it is part of an autograd graph, which can't "
+                f"cross processes {LINE}. Send its detach()."
+            ),
+        ),
+        (
+            "made",
+            (
+                f"cannot send 'made' to the workers: the module 'made_by_hand' can't be imported in a worker "
+                f"{LINE}. Import it from a file or a package."
+            ),
+        ),
+        ("client", f"cannot send 'client.cfg['guard']' to the workers: {LOCK} {LINE}. {LOCK_REMEDY}"),
+        (
+            "settings",
+            f"cannot send 'settings[0].log' to the workers: _io.TextIOWrapper {OPEN} {LINE}. {INSIDE}",
+        ),
+        (
+            "by_closure",
+            f"cannot send 'by_closure (its closure)' to the workers: {LOCK} {LINE}. {LOCK_REMEDY}",
+        ),
+        ("part", f"cannot send 'part.args[0]' to the workers: _io.TextIOWrapper {OPEN} {LINE}. {INSIDE}"),
+        (
+            "default(1)",
+            f"cannot send 'default.log' to the workers: _io.TextIOWrapper {OPEN} {LINE}. {INSIDE}",
+        ),
+        ("Logged", f"cannot send 'Logged.log' to the workers: _io.TextIOWrapper {OPEN} {LINE}. {INSIDE}"),
+        ("use()", f"cannot send 'use.__self__.lock' to the workers: {LOCK} {LINE}. {LOCK_REMEDY}"),
+        (
+            "deeper()",
+            (
+                "cannot send 'db' to the workers: sqlite3.Connection holds an open connection "
+                f"(used by load_rows, In [CELL] line 21). {INSIDE}"
+            ),
+        ),
+    ],
+)
+def test_what_cannot_travel_is_refused_in_one_sentence(refusing: Kernel, body: str, message: str) -> None:
+    cell = refusing.value(
+        "load_rows.__code__.co_filename and get_ipython().compile.format_code_name("
+        "load_rows.__code__.co_filename)[1]"
+    )
+    reply = refusing.run(f"%%parallel nprocs=2\n{body}")
+    assert reply.error is not None, reply.text
+    assert reply.error[1] == message.replace("In [CELL]", str(cell).replace("In[", "In ["))
+    assert reply.error[0] == "CannotSend"
+    assert not reply.streams, "nothing may be said of ranks: none was started"
+
+
+def test_a_refusal_changes_nothing(refusing: Kernel) -> None:
+    refusing.run("grown = set(globals()) - before").check()
+    assert refusing.value("sorted(n for n in grown if not n.startswith('_'))") == ["before"]
+
+
+@pytest.mark.parametrize("body", ["eval('hidden')", "globals()['hid' + 'den']"])
+def test_a_name_that_the_analysis_cannot_see_is_hinted_at(refusing: Kernel, body: str) -> None:
+    refusing.run("hidden = 5")
+    reply = refusing.run(f"%%parallel nprocs=1\n{body}")
+    assert reply.error is not None
+    assert "send=hidden" in reply.error[2]
+    assert refusing.run(f"%%parallel nprocs=1 send=hidden\n{body}").check().text.strip().endswith("[5]")
+
+
+def test_a_name_that_exists_nowhere_is_a_plain_name_error(refusing: Kernel) -> None:
+    reply = refusing.run("%%parallel nprocs=1\nnowhere")
+    assert reply.error is not None
+    assert "name 'nowhere' is not defined" in reply.error[2]
+    assert "send=" not in reply.error[2]
+
+
+def test_what_the_cell_binds_itself_is_no_reason_to_refuse(refusing: Kernel) -> None:
+    text = "%%parallel nprocs=1\nfor lock in range(rank + 1):\n    pass\nlock"
+    assert refusing.run(text).check().text.strip().endswith("[0]")
