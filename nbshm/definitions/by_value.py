@@ -13,6 +13,8 @@ import sys
 from types import CellType, CodeType, FunctionType, MappingProxyType
 from typing import Any, TypeAlias
 
+from cloudpickle import cloudpickle
+
 Reduced: TypeAlias = tuple[Any, ...]
 
 
@@ -67,6 +69,17 @@ def _contents(cell: CellType) -> tuple[Any, ...]:
         return (cell.cell_contents,)
     except ValueError:
         return ()
+
+
+def known_classes() -> dict[type, str]:
+    """Return the classes that have travelled by value so far, with the names that cloudpickle gives them."""
+    return dict(cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS)  # noqa: SLF001  # it has no public door
+
+
+def known_class(name: str) -> type:
+    """Return the class that travelled under that name, where it came from or where it went."""
+    kind: type = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID[name]  # noqa: SLF001  # as above
+    return kind
 
 
 def is_generic(value: Any) -> bool:

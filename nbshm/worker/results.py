@@ -7,6 +7,7 @@ from collections.abc import Mapping as Names
 from types import FunctionType
 from typing import Any
 
+from nbshm.definitions.by_value import known_class, known_classes
 from nbshm.definitions.returned import Globals, own_names, reduce_returned
 from nbshm.definitions.sources import home
 from nbshm.jobs import Outcome, Parcel
@@ -30,6 +31,7 @@ class ResultPickling:
 
     def __init__(self, *, definitions: Names[str, Any], mapping: Mapping, namespace: Names[str, Any]) -> None:
         self._definitions = definitions
+        self._classes = known_classes()
         self._mapping = mapping
         self._namespace = namespace
         self._notebook_names = namespace.keys() - {"rank", "nprocs"}
@@ -58,6 +60,8 @@ class ResultPickling:
             return NotImplemented
         if self._is_known(value, path):
             return path
+        if isinstance(value, type) and value in self._classes:
+            return known_class, (self._classes[value],)
         return self._reduce(value) if isinstance(value, FunctionType) else NotImplemented
 
     def _reduce(self, function: FunctionType) -> Any:
