@@ -5,6 +5,8 @@ python -m pytest -m benchmark -s tests/benchmarks
 
 from __future__ import annotations
 
+import faulthandler
+
 import pytest
 from benchmarks import warm_cell
 from benchmarks.big_tensor import big_tensor
@@ -18,4 +20,5 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize("workload", [warm_cell.forkserver, big_tensor, first_cell, warm_cell.spawn])
 def test_ratios(workload, tmp_path):
+    faulthandler.cancel_dump_traceback_later()  # long is how a benchmark should be
     print(f"\n{table(workload(tmp_path, REPETITIONS))}")
