@@ -105,7 +105,7 @@ def test_loading_the_extension_imports_nothing_heavy() -> None:
     imported = set(ast.literal_eval(text))
     assert "nbshm" in imported
     assert (
-        imported & {"torch", "numpy", "ipywidgets", "cloudpickle", "psutil", "pandas", "matplotlib"} == set()
+        imported & {"torch", "numpy", "ipywidgets", "psutil", "pandas", "matplotlib"} == set()
     )
 
 

@@ -68,7 +68,7 @@ import sys, time
 start = time.perf_counter()
 get_ipython().run_line_magic("load_ext", "nbshm")
 seconds = time.perf_counter() - start
-heavy = [name for name in ("torch", "numpy", "ipywidgets", "cloudpickle") if name in sys.modules]
+heavy = [name for name in ("torch", "numpy", "ipywidgets") if name in sys.modules]
 """
     seconds = []
     for _ in range(3):
