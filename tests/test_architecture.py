@@ -104,9 +104,7 @@ def test_loading_the_extension_imports_nothing_heavy() -> None:
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
     imported = set(ast.literal_eval(text))
     assert "nbshm" in imported
-    assert (
-        imported & {"torch", "numpy", "ipywidgets", "psutil", "pandas", "matplotlib"} == set()
-    )
+    assert imported & {"torch", "numpy", "ipywidgets", "psutil", "pandas", "matplotlib"} == set()
 
 
 def test_the_package_speaks_of_itself_alone() -> None:
