@@ -40,8 +40,8 @@ class Traces:
 
     Whatever the kernel starts inherits a mark in its environment, also what outlives it, and has a temporary
     directory of its own. Descriptors of IPython's history, which come and go, don't count. Semaphores have
-    names of their own. Of other files in /dev/shm those count that were not there before and that no process of
-    others has mapped or open.
+    names of their own. Of other files in /dev/shm those count that were not there before and that no
+    process of others has mapped or open.
     """
 
     def __init__(self, notebook: Kernel, *, mark: str, temporary: Path, foreign: frozenset[str]) -> None:
