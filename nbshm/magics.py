@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
 
 from nbshm.cells import current_body
 from nbshm.completion import suggest
+from nbshm.errors import ParallelError, RunInterrupted
 from nbshm.option_table import OPTIONS, help_text
 from nbshm.options import OptionError, Options, parse, parse_defaults
 from nbshm.results import Results
@@ -124,6 +126,27 @@ class ParallelMagics(Magics):
             raise UsageError(str(problem)) from None
         print(strategies.strategy())  # noqa: T201  # what the magic is for
 
+    @line_cell_magic("debug")
+    def debug_what_is_here(self, line: str, cell: str | None = None) -> Any:
+        """Debug the last exception, or run code in the debugger, as IPython's %debug does.
+
+        Not the exception of a rank: its frames ended with its process.
+        """
+        if (
+            not line.strip()
+            and cell is None
+            and isinstance(_last_exception(), (ParallelError, RunInterrupted))
+        ):
+            raise UsageError(
+                "there is nothing to step into: the frames of the failed rank ended with its process. "
+                "Run the cell's code without its %%parallel line, then %debug."
+            )
+        return self.shell.magics_manager.registry["ExecutionMagics"].debug(line, cell)
+
+
+def _last_exception() -> BaseException | None:
+    return getattr(sys, "last_value", None)
+
 
 def _new_defaults(line: str, defaults: Options) -> Options:
     if "=" not in line or "(" in line.partition("=")[0]:
@@ -157,7 +180,7 @@ class MagicsInstallation:
     def close(self) -> None:
         """Take the magics out again; those that had their names before are back."""
         for kind, table in self._shell.magics_manager.magics.items():
-            for name in ("parallel", "shm_strategy"):
+            for name in ("parallel", "shm_strategy", "debug"):
                 if name in self._before[kind]:
                     table[name] = self._before[kind][name]
                 else:

@@ -201,3 +201,13 @@ def test_taken_out_the_magics_leave_nothing(session: Kernel) -> None:
     assert completed(session, "%%parallel np")[0] == []
     session.run("installation = MagicsInstallation(Session())").check()
     assert completed(session, "%%parallel np")[0] == ["nprocs="]
+
+
+def test_debug_after_a_failed_rank_says_why_not_and_stays_ipythons_otherwise(tmp_path: Path) -> None:
+    with kernel(tmp_path) as notebook:
+        notebook.run("%time 1")  # loads the magics among which IPython's own %debug is
+        notebook.run("%%parallel nprocs=1\n1 / 0")
+        reply = notebook.run("%debug")
+        assert "the frames of the failed rank ended with its process" in reply.stderr
+        notebook.run("1 / 0")
+        assert "raw_input" in notebook.run("%debug").text  # IPython's debugger has asked for a command
