@@ -144,10 +144,6 @@ class ParallelMagics(Magics):
         return self.shell.magics_manager.registry["ExecutionMagics"].debug(line, cell)
 
 
-def _last_exception() -> BaseException | None:
-    return getattr(sys, "last_value", None)
-
-
 def _new_defaults(line: str, defaults: Options) -> Options:
     if "=" not in line or "(" in line.partition("=")[0]:
         raise UsageError(
