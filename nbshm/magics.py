@@ -132,11 +132,8 @@ class ParallelMagics(Magics):
 
         Not the exception of a rank: its frames ended with its process.
         """
-        if (
-            not line.strip()
-            and cell is None
-            and isinstance(_last_exception(), (ParallelError, RunInterrupted))
-        ):
+        of_a_rank = isinstance(getattr(sys, "last_value", None), (ParallelError, RunInterrupted))
+        if of_a_rank and not line.strip() and cell is None:
             raise UsageError(
                 "there is nothing to step into: the frames of the failed rank ended with its process. "
                 "Run the cell's code without its %%parallel line, then %debug."
