@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from nbshm.definitions.names import Names, cell_names
+from nbshm.definitions.writes import written_names
 from nbshm.jobs import Body
 from nbshm.options import OptionError, Options
 from nbshm.packing import Needs
+from nbshm.syntax_errors import raised_for_cells
 from nbshm.worker.cells import at_its_line
 
 if TYPE_CHECKING:
@@ -20,8 +23,16 @@ GIVEN_NAMES = frozenset({"rank", "nprocs", "nbshm"})
 _HISTORIES = frozenset({"Out", "_oh"})
 
 
-def analyse(body: Body, shell: InteractiveShell, options: Options) -> Needs:
-    """Return what the cell needs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What a cell needs, and the notebook's names into whose values it writes."""
+
+    needs: Needs
+    written: frozenset[str]
+
+
+def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
+    """Return what the cell needs and writes.
 
     Raises
     ------
@@ -38,19 +49,21 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Needs:
     wanted = {name: f"line {line} of this cell" for name, line in names.lines.items()}
     wanted |= dict.fromkeys(names.annotated - wanted.keys(), "an annotation of this cell")
     wanted |= dict.fromkeys(options.send, "send=")
-    return Needs(
+    needs = Needs(
         names={name: user for name, user in wanted.items() if name not in GIVEN_NAMES},
         attributes=names.attributes,
         optional=(names.perhaps_bound | (names.annotated - names.reads)) - set(options.send),
         extra=_history(tree, shell.user_ns),
     )
+    return Analysis(needs=needs, written=written_names(tree) & names.reads - names.binds)
 
 
 def _parsed(body: Body, shell: InteractiveShell, flags: int) -> ast.Module:
     text: str = shell.transform_cell(at_its_line(body))  # type: ignore[no-untyped-call]
     flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    compiled: CodeType = compile(text, body.origin.filename, "exec", flags, dont_inherit=True)
-    del compiled  # only compiling finds a `return` outside a function, and its like
+    with raised_for_cells(text):
+        compiled: CodeType = compile(text, body.origin.filename, "exec", flags, dont_inherit=True)
+        del compiled  # only compiling finds a `return` outside a function, and its like
     tree: ast.Module = ast.parse(text, body.origin.filename)
     return tree
 

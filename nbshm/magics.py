@@ -11,6 +11,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
 
+from nbshm import syntax_errors
 from nbshm.cells import current_body
 from nbshm.completion import suggest
 from nbshm.errors import ParallelError, RunInterrupted
@@ -169,9 +170,11 @@ class MagicsInstallation:
         shell.register_magics(ParallelMagics(session))
         self._matcher = _matcher(shell)
         shell.Completer.custom_matchers.append(self._matcher)
+        syntax_errors.install(shell)
 
     def close(self) -> None:
         """Take the magics out again; those that had their names before are back."""
+        syntax_errors.uninstall(self._shell)
         for kind, table in self._shell.magics_manager.magics.items():
             for name in ("parallel", "shm_strategy", "debug"):
                 if name in self._before[kind]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -22,9 +23,18 @@ _REMEDIES = {
 _MISSING = re.compile(r"name '(\w+)' is not defined")
 
 
-def before_start(options: Options, names: AbstractSet[str], namespace: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a person should know before the run starts."""
+def before_start(
+    options: Options, names: AbstractSet[str], written: AbstractSet[str], namespace: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield what a person should know before the run starts; `written` are names that the cell writes into."""
     yield from options.warnings
+    for name in sorted(written):
+        kind = _private_kind(namespace.get(name))
+        if kind:
+            yield (
+                f"What the cell writes into {name} (a {kind}) stays in the ranks. "
+                "To get it back, write into an array or a tensor, end the cell in the value, or use out=."
+            )
     if options.nprocs > 1:
         for name in sorted(names):
             remedy = _remedy_for_generator(namespace.get(name))
@@ -64,6 +74,20 @@ def _missing_name(report: ExceptionReport) -> str | None:
         return report.message.strip("'\"")
     found = _MISSING.search(report.message) if report.type_name == "NameError" else None
     return found[1] if found else None
+
+
+def _private_kind(value: Any) -> str | None:
+    """Return what a person calls a value of which each rank has a copy of its own; None if writes are shared."""
+    if type(value) in (list, dict, set, collections.deque, collections.Counter, collections.defaultdict):
+        return type(value).__name__
+    if type(value).__module__.partition(".")[0] == "pandas" and type(value).__name__ in (
+        "DataFrame",
+        "Series",
+    ):
+        return type(value).__name__
+    if type(value).__module__ == "numpy" and value.dtype.hasobject:
+        return "object array"
+    return None
 
 
 def _remedy_for_generator(value: Any) -> str | None:

@@ -46,7 +46,7 @@ def run(body: Body, session: Session, options: Options) -> Results | None:
         No rank has bound a name of `out=`.
 
     """
-    needs = analyse(body, session.shell, options)
+    analysis = analyse(body, session.shell, options)
     session.get_ready()
     options = as_fork_allows(options) if options.start_method == "fork" else options
     view = choose_view(session.shell)
@@ -54,9 +54,10 @@ def run(body: Body, session: Session, options: Options) -> Results | None:
     try:
         with (
             session.runs.one(grace=options.grace) as living,
-            departing(body, needs, session, options) as departure,
+            departing(body, analysis.needs, session, options) as departure,
         ):
-            for line in notes.before_start(options, departure.names, session.notebook.namespace):
+            namespace = session.notebook.namespace
+            for line in notes.before_start(options, departure.names, analysis.written, namespace):
                 view.show(Note(text=line))
             for line in notes.about(departure.edited, departure.private):
                 view.show(Note(text=line))

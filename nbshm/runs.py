@@ -32,4 +32,6 @@ class Run:
 
     def output(self, rank: int) -> str:
         """Return everything that a rank wrote to its stdout and stderr, in the order of arrival."""
+        if not 0 <= rank < len(self.seconds):
+            raise IndexError(f"there is no rank {rank}: the run had ranks 0 to {len(self.seconds) - 1}.")
         return self.read_output(rank)

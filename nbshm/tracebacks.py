@@ -11,7 +11,7 @@ import os
 import pickle
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -50,9 +50,9 @@ class ExceptionReport:
 
     type_name: str
     message: str
-    frames: tuple[Frame, ...]
-    rendered: str
-    pickled: bytes | None = None
+    frames: tuple[Frame, ...] = field(repr=False)
+    rendered: str = field(repr=False)
+    pickled: bytes | None = field(default=None, repr=False)
 
     @property
     def where(self) -> str | None:
@@ -234,10 +234,34 @@ def _packed(exception: BaseException, own: bytes, dumps: Dumps, loads: Loads, *,
     )
 
 
+class _WithoutInit:
+    """Pickles an exception as its arguments and attributes; its own way is to call its class with `args`."""
+
+    def __init__(self, exception: BaseException) -> None:
+        self._exception = exception
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (type(self._exception), self._exception.args, dict(vars(self._exception)))
+
+
+def _remade(kind: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]) -> BaseException:
+    exception = kind.__new__(kind, *args)
+    exception.args = args
+    vars(exception).update(attributes)
+    return exception
+
+
 def _pickled(exception: BaseException, dumps: Dumps, loads: Loads) -> bytes | None:
+    """Pickle an exception so that it comes back as what it is, whatever arguments its `__init__` takes."""
+    return _tried(exception, exception, dumps, loads) or _tried(
+        _WithoutInit(exception), exception, dumps, loads
+    )
+
+
+def _tried(form: object, exception: BaseException, dumps: Dumps, loads: Loads) -> bytes | None:
     try:
-        pickled = dumps(exception)
-        return pickled if isinstance(loads(pickled), BaseException) else None
+        pickled = dumps(form)
+        return pickled if type(loads(pickled)) is type(exception) else None
     except Exception:  # noqa: BLE001  # a foreign __reduce__ or __init__; None is how the report says so
         return None
 

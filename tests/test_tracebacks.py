@@ -135,17 +135,23 @@ def test_an_exception_comes_back_with_causes_contexts_and_attributes():
     assert (repr(back.__cause__), back.__suppress_context__) == ("KeyError('why')", True)
 
 
-@pytest.mark.parametrize("error", [NeedsTwoError(1, 2), UnreducibleError(), ValueError(lambda: 0)])
-def test_an_exception_that_would_not_come_back_is_not_packed(error):
-    assert pack_exception(error) is None
+@pytest.mark.parametrize("error", [NeedsTwoError(1, 2), UnreducibleError("x")])
+def test_an_exception_comes_back_although_it_does_not_pickle_by_itself(error):
+    error.extra = "kept"
+    back = unpack_exception(pack_exception(error))
+    assert (type(back), str(back), back.extra) == (type(error), str(error), "kept")
+
+
+def test_an_exception_that_would_not_come_back_is_not_packed():
+    assert pack_exception(ValueError(lambda: 0)) is None
 
 
 def test_a_cause_that_would_not_come_back_is_stood_in_for():
     error = ValueError("outer")
-    error.__cause__ = NeedsTwoError(1, 2)
+    error.__cause__ = ValueError(unpicklable := lambda: 0)
     cause = unpack_exception(pack_exception(error)).__cause__
     assert type(cause) is ExceptionStandIn
-    assert str(cause) == "NeedsTwoError: 1 and 2"
+    assert str(cause) == f"ValueError: {unpicklable}"
 
 
 def test_deep_recursion_gives_a_short_report():

@@ -1,0 +1,32 @@
+"""What is said in a line before the ranks start."""
+
+from __future__ import annotations
+
+import pytest
+from kernels import Kernel
+
+
+@pytest.mark.parametrize(
+    ("setup", "body", "kind"),
+    [
+        ("found = [None] * 2", "found[rank] = 1", "list"),
+        ("found = {}", "found[rank] = 1", "dict"),
+        ("found = set()", "found.add(rank)", "set"),
+        ("import numpy as np; found = np.array([None, None])", "found[rank] = 1", "object array"),
+        ("import pandas as pd; found = pd.DataFrame({'a': [1, 2]})", "found.loc[rank, 'a'] = 5", "DataFrame"),
+    ],
+)
+def test_writes_that_stay_in_the_ranks_are_told(
+    shared_notebook: Kernel, setup: str, body: str, kind: str
+) -> None:
+    shared_notebook.run(setup).check()
+    text = shared_notebook.run(f"%%parallel nprocs=2\n{body}").check().text
+    assert f"What the cell writes into found (a {kind}) stays in the ranks." in text
+
+
+def test_writes_that_are_shared_need_no_word(shared_notebook: Kernel) -> None:
+    shared_notebook.run("import numpy as np; held = {'a': np.zeros(2)}; array = np.zeros(2)").check()
+    body = "held['a'][rank] = 1\narray[rank] = 1\nown = []\nown.append(rank)"
+    reply = shared_notebook.run(f"%%parallel nprocs=2\n{body}").check()
+    assert "stays in the ranks" not in reply.text
+    assert shared_notebook.value("(held['a'].tolist(), array.tolist())") == ([1.0, 1.0], [1.0, 1.0])
