@@ -68,10 +68,16 @@ _STRATEGY_HELP = """Show or set how torch itself shares storages, here and in al
 """
 
 
+_DEBUG_HELP = """Debug the last exception, or run code in the debugger, as IPython's %debug does.
+
+Not the exception of a rank: its frames ended with its process.
+"""
+
+
 class _Magic:
     """Makes a method a magic whose help is composed, which a docstring can't be."""
 
-    def __init__(self, kind: Literal["line", "cell"], name: str, help_text: str) -> None:
+    def __init__(self, kind: Literal["line", "cell", "line_cell"], name: str, help_text: str) -> None:
         self._kind = kind
         self._name = name
         self._help = help_text
@@ -79,7 +85,8 @@ class _Magic:
     def __call__(self, function: F) -> F:
         function.__doc__ = self._help
         # Any, because IPython's annotations accept no method.
-        mark: Any = cell_magic if self._kind == "cell" else line_magic
+        marks = {"line": line_magic, "cell": cell_magic, "line_cell": line_cell_magic}
+        mark: Any = marks[self._kind]  # IPython's annotations accept no method
         marked: F = mark(self._name)(function)
         return marked
 
@@ -127,12 +134,8 @@ class ParallelMagics(Magics):
             raise UsageError(str(problem)) from None
         print(strategies.strategy())  # noqa: T201  # what the magic is for
 
-    @line_cell_magic("debug")
-    def debug_what_is_here(self, line: str, cell: str | None = None) -> Any:
-        """Debug the last exception, or run code in the debugger, as IPython's %debug does.
-
-        Not the exception of a rank: its frames ended with its process.
-        """
+    @_Magic("line_cell", "debug", _DEBUG_HELP)
+    def debug_what_is_here(self, line: str, cell: str | None = None) -> Any:  # noqa: D102  # above
         of_a_rank = isinstance(getattr(sys, "last_value", None), (ParallelError, RunInterrupted))
         if of_a_rank and not line.strip() and cell is None:
             raise UsageError(

@@ -26,7 +26,7 @@ _MISSING = re.compile(r"name '(\w+)' is not defined")
 def before_start(
     options: Options, names: AbstractSet[str], written: AbstractSet[str], namespace: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield what a person should know before the run starts; `written` are names that the cell writes into."""
+    """Yield what a person should know before the run starts; `written` names the cell writes into."""
     yield from options.warnings
     for name in sorted(written):
         kind = _private_kind(namespace.get(name))
@@ -77,7 +77,7 @@ def _missing_name(report: ExceptionReport) -> str | None:
 
 
 def _private_kind(value: Any) -> str | None:
-    """Return what a person calls a value of which each rank has a copy of its own; None if writes are shared."""
+    """Say what kind of value each rank has a copy of its own of; None if writes are shared."""
     if type(value) in (list, dict, set, collections.deque, collections.Counter, collections.defaultdict):
         return type(value).__name__
     if type(value).__module__.partition(".")[0] == "pandas" and type(value).__name__ in (

@@ -13,9 +13,9 @@ from nbshm.reports import RankFailure, Stopped
 class Run:
     """One run of a parallel cell, also of one that failed.
 
-    `results` are the values of the last expression by rank, None for a rank that did not get there. `seconds` are
-    the lifetimes of the ranks' processes. `output(rank)` is all that a rank wrote, kept on disk as long as the run
-    object lives.
+    `results` are the values of the last expression by rank, None for a rank that did not get there.
+    `seconds` are the lifetimes of the ranks' processes. `output(rank)` is all that a rank wrote, kept on
+    disk as long as the run object lives.
     """
 
     ending: str

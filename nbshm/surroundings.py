@@ -112,7 +112,7 @@ def _looked_up(module: str, name: str) -> Any:
 
 
 def _expression(pattern: re.Pattern[str] | str | None) -> str:
-    """Write what a filter holds as a regular expression: it may be a plain text (in Python's own), or None."""
+    """Write what a filter holds as a regular expression: it may be a plain text (Python's own), or None."""
     if isinstance(pattern, re.Pattern):
         return pattern.pattern
     return "" if pattern is None else rf"{re.escape(pattern)}\Z"

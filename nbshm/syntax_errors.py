@@ -1,9 +1,12 @@
 """A parallel cell that does not compile, shown as IPython shows any cell that does not.
 
-IPython shows a syntax error in a cell without frames, but one that a magic raises with all frames that led to the
-magic, and asks no exception of that kind how it wants to be shown. So it has a class of its own, and the shell the
-handler that IPython provides for classes of one's own choice.
+IPython shows a syntax error in a cell without frames, but one that a magic raises with all frames that led
+to the magic, and asks no exception of that kind how it wants to be shown. So it has a class of its own, and
+the shell the handler that IPython provides for classes of one's own choice.
 """
+
+# IPython is typed in part:
+# mypy: allow-untyped-calls
 
 from __future__ import annotations
 
@@ -51,6 +54,7 @@ def _show(
     tb_offset: int | None = None,  # noqa: ARG001  # IPython hands it over by that name
 ) -> Any:
     plain = SyntaxError(*error.args)
-    lines = shell.SyntaxTB.structured_traceback(SyntaxError, plain, [])
+    frames: Any = []  # what IPython itself hands over for a cell, whatever its annotation says
+    lines = shell.SyntaxTB.structured_traceback(SyntaxError, plain, frames)
     shell._showtraceback(SyntaxError, plain, lines)  # noqa: SLF001  # what front ends override to show an error
     return lines

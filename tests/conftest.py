@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from kernels import Kernel, kernel  # noqa: E402  # found by the path above
+from kernels import Kernel, kernel  # found by the path above
 
 
 @pytest.fixture

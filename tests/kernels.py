@@ -89,7 +89,7 @@ class Kernel:
         while time.monotonic() < limit:
             try:
                 return self.client.get_iopub_msg(timeout=0.2)
-            except queue.Empty:
+            except queue.Empty:  # noqa: PERF203  # nothing has been said for a moment
                 assert self.manager.is_alive(), f"the kernel died; so far: {reply.text}"
         raise AssertionError(f"the cell did not end in time; so far: {reply.text}")
 

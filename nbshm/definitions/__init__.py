@@ -1,0 +1,1 @@
+"""Text: what a cell needs and how it is written down."""

@@ -13,7 +13,7 @@ _INDEXERS = frozenset({"loc", "iloc", "at", "iat"})
 
 
 def written_names(tree: ast.Module) -> frozenset[str]:
-    """Return the names into whose values the cell itself writes: `x[i] = ...`, `x.loc[i] = ...`, `x.append(...)`."""
+    """Return the names into whose values a cell writes: `x[i] = ...`, `x.loc[i] = ...`, `x.append(...)`."""
     return frozenset(name for node in ast.walk(tree) for name in _written(node))
 
 

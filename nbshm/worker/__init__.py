@@ -1,0 +1,1 @@
+"""The child's side of the wall: what runs in a worker."""
