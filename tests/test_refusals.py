@@ -128,7 +128,7 @@ def refusing(shared_notebook: Kernel) -> Kernel:
             "deeper()",
             (
                 "cannot send 'db' to the workers: sqlite3.Connection holds an open connection "
-                f"(used by load_rows, In [CELL] line 21). {INSIDE}"
+                f"(used by load_rows, In [CELL] line 22). {INSIDE}"
             ),
         ),
     ],

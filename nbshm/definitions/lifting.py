@@ -21,8 +21,14 @@ from nbshm.definitions import live
 from nbshm.definitions.annotations import expression_names, quoted_names
 from nbshm.definitions.bindings import Function, scope_bindings
 from nbshm.definitions.live_values import live_values
-from nbshm.definitions.names import code_attributes, code_names, default_names, definition_time_names
-from nbshm.definitions.sources import Source, definition_statement, find_source
+from nbshm.definitions.names import (
+    code_attributes,
+    code_names,
+    default_names,
+    definition_time_names,
+    name_lines,
+)
+from nbshm.definitions.sources import Source, definition_statement, find_source, place
 from nbshm.definitions.states import state_of
 from nbshm.jobs import State
 
@@ -32,7 +38,8 @@ class Lifted:
     """A definition of the notebook, ready to be written down.
 
     `early` are the names that must be there when the statement runs, `late` those that it reads when it is
-    used, `hints` those that only its postponed annotations name. `live` are values for expressions (see
+    used, `hints` those that only its postponed annotations name. `lines` are those in which its
+    code first uses a name. `live` are values for expressions (see
     `live.py`); where such a value refers to something that is defined later, its key may be in `deferrable`:
     then the value can be set after the last definition. Meanwhile a class attribute is evaluated as it is
     written, which needs the names that `deferrable` has for it; the default of a function is None.
@@ -44,18 +51,16 @@ class Lifted:
     late: frozenset[str]
     hints: frozenset[str]
     attributes: frozenset[str]
+    lines: Mapping[str, int]
     live: Mapping[str, Any]
     deferrable: Mapping[str, frozenset[str]]
     state: State
     is_class: bool
 
-    @property
-    def title(self) -> str:
-        """The name with the place of the definition, for messages."""
+    def use(self, name: str) -> str:
+        """Say where the definition uses a name, for messages: `load_rows, In [3] line 7`."""
         origin = self.source.origin
-        if origin.cell is None:
-            return f"{self.name}, line {origin.line}"
-        return f"{self.name}, In [{origin.cell}] line {origin.line}"
+        return f"{self.name}, {place(self.lines.get(name, origin.line), origin.cell)}"
 
 
 def lift(name: str, definition: Any, namespace: Mapping[str, Any], cells: Mapping[str, int]) -> Lifted | None:
@@ -87,6 +92,7 @@ def lift(name: str, definition: Any, namespace: Mapping[str, Any], cells: Mappin
         late=frozenset[str]().union(*map(code_names, _functions(code))),
         hints=_hint_names(statement, quoted=not source.postponed),
         attributes=code_attributes(code),
+        lines=name_lines(code),
         live=values,
         deferrable=deferrable,
         state=state_of(statement, definition, list(_functions(code))),

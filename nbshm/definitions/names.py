@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dis
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType
@@ -25,6 +26,7 @@ __all__ = [
     "code_names",
     "default_names",
     "definition_time_names",
+    "name_lines",
 ]
 
 # Instructions that name a global, or may: in a class body LOAD_NAME looks for a global last.
@@ -114,12 +116,26 @@ def postpones_annotations(tree: ast.Module) -> bool:
 
 def code_names(code: CodeType) -> frozenset[str]:
     """Return the global names that `code`, and all code nested in it, reads, binds or deletes."""
-    return frozenset(
-        instruction.argval
-        for each in nested_code(code)
-        for instruction in dis.get_instructions(each)
-        if instruction.opname in _GLOBAL_INSTRUCTIONS
-    )
+    return frozenset(name_lines(code))
+
+
+def name_lines(code: CodeType) -> dict[str, int]:
+    """Return the global names that `code`, and all code nested in it, uses, each with its first line."""
+    lines: dict[str, int] = {}
+    for each in nested_code(code):
+        for name, line in _global_uses(each):
+            lines[name] = min(line, lines.get(name, line))
+    return lines
+
+
+def _global_uses(code: CodeType) -> Iterator[tuple[str, int]]:
+    """Yield the instructions that use a global, as its name and the line."""
+    starts, line = deque(dis.findlinestarts(code)), code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        while starts and starts[0][0] <= instruction.offset:
+            line = starts.popleft()[1] or line
+        if instruction.opname in _GLOBAL_INSTRUCTIONS:
+            yield instruction.argval, line
 
 
 def code_attributes(code: CodeType) -> frozenset[str]:

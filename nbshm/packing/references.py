@@ -1,0 +1,60 @@
+"""What the pickler is told about functions, classes and decorated objects of the notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeAlias
+
+from nbshm.definitions.by_value import is_cached, is_generic, reduce_cached, reduce_function, reduce_generic
+from nbshm.definitions.lifting import Lifted
+from nbshm.definitions.sources import home
+from nbshm.packing.knowledge import Knowledge
+
+Reference: TypeAlias = Callable[[Any], Any]
+
+
+class References:
+    """Answers a pickler: by name what is lifted, by value what the notebook has made otherwise.
+
+    `defined` is told of each definition that a value refers to, `by_value` of each function that is written
+    in full.
+    """
+
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        *,
+        defined: Callable[[Lifted], None] = lambda _: None,
+        by_value: Callable[[FunctionType], None] = lambda _: None,
+    ) -> None:
+        self._knowledge = knowledge
+        self._defined = defined
+        self._by_value = by_value
+
+    def __call__(self, value: Any) -> Any:
+        """Return how a value is written, or NotImplemented to leave it to the pickler."""
+        module, path = home(value)
+        if module != "__main__" or path is None:
+            return NotImplemented
+        definition = self._definition(value, path)
+        if definition is not None:
+            self._defined(definition)
+            return path
+        return self._in_full(value)
+
+    def _definition(self, value: Any, path: str) -> Lifted | None:
+        """Return the definition that has the value at this path, if it can be lifted."""
+        root, *names = path.split(".")
+        found: Any = self._knowledge.namespace.get(root)
+        for name in names:
+            found = getattr(found, name, None)
+        return self._knowledge.definition(root) if found is value else None
+
+    def _in_full(self, value: Any) -> Any:
+        if isinstance(value, FunctionType) and value.__globals__ is self._knowledge.namespace:
+            self._by_value(value)
+            return reduce_function(value)
+        if is_generic(value):
+            return reduce_generic(value)
+        return reduce_cached(value) if is_cached(value) else NotImplemented
