@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
+
 import pytest
 from kernels import Kernel
 
@@ -139,6 +143,30 @@ loader = torch.utils.data.DataLoader(Inside(), num_workers=1, multiprocessing_co
 inner, [batch.item() for batch in loader]
 """).check()
     assert reply.result["text/plain"] == "[([0], [0, 1]), ([1], [1, 4])]"
+
+
+def test_a_forkservers_child_ends_with_the_rank_that_started_it(notebook: Kernel, tmp_path) -> None:
+    started = tmp_path / "started"
+    reply = notebook.run(f"""%%parallel nprocs=1
+import signal
+def wait_for_ever(queue):
+    queue.put(os.getpid())
+    signal.pause()
+context = mp.get_context("forkserver")
+queue = context.SimpleQueue()
+child = context.Process(target=wait_for_ever, args=(queue,))
+child.start()
+pid = queue.get()
+assert pid == child.pid and os.getppid() != pid
+open({str(started)!r}, "w").write(str(pid))
+os.kill(os.getpid(), signal.SIGKILL)
+""")
+    assert reply.error is not None
+    assert reply.error[0] == "RankDied", reply.text
+    with contextlib.suppress(ProcessLookupError):  # it has gone already
+        child = os.pidfd_open(int(started.read_text()))
+        with os.fdopen(child):
+            assert select.select([child], [], [], 10)[0], "the child still runs"
 
 
 BIG = "it is too big to be copied to every child (over 64 MiB)"
