@@ -11,7 +11,6 @@ must not run it.
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -33,12 +32,10 @@ class MainHook:
 
     `multiprocessing.spawn.get_preparation_data` is the one place through which the start methods spawn and
     forkserver ask for what a child needs before its work; it is replaced as long as the hook is installed.
-    `group` is the process group that children are to be in: a worker's, which ends with the worker.
     """
 
-    def __init__(self, notebook: Notebook, *, group: int | None = None) -> None:
+    def __init__(self, notebook: Notebook) -> None:
         self._notebook = notebook
-        self._group = group
         self._original: Callable[[str], dict[str, Any]] | None = None
 
     def install(self) -> None:
@@ -71,7 +68,7 @@ class MainHook:
             data.pop("init_main_from_name", None)
             data.pop("init_main_from_path", None)
             if name != "ignore":  # what the forkserver itself asks with, for its own sys.path
-                data["nbshm_main"] = MainModule(self._notebook, data.get("sys_path", sys.path), self._group)
+                data["nbshm_main"] = MainModule(self._notebook, data.get("sys_path", sys.path))
         return data
 
     def _is_notebook(self) -> bool:
@@ -100,10 +97,9 @@ class MainModule:
     created, the only time when locks, queues and tensors can be pickled.
     """
 
-    def __init__(self, notebook: Notebook, sys_path: list[str], group: int | None) -> None:
+    def __init__(self, notebook: Notebook, sys_path: list[str]) -> None:
         self._notebook = notebook
         self._sys_path = sys_path
-        self._group = group
 
     def __reduce__(self) -> tuple[Any, ...]:
         from nbshm.memory.captures import ChildPickler  # noqa: PLC0415  # loaded when the first child starts
@@ -115,8 +111,7 @@ class MainModule:
                 return ChildPickler(reference=reference, check=descriptors.check)
 
             packed = pack(definitions(self._notebook), self._notebook, make_pickler)
-        cells = dict(self._notebook.cells)
-        return build_main, (packed.program, list(self._sys_path), cells, _strategy(), self._group)
+        return build_main, (packed.program, list(self._sys_path), dict(self._notebook.cells), _strategy())
 
 
 def definitions(notebook: Notebook) -> Needs:
@@ -129,9 +124,7 @@ def definitions(notebook: Notebook) -> Needs:
     return Needs(names=names, all_optional=True)
 
 
-def build_main(
-    program: Program, sys_path: list[str], cells: Mapping[str, int], strategy: str | None, group: int | None
-) -> None:
+def build_main(program: Program, sys_path: list[str], cells: Mapping[str, int], strategy: str | None) -> None:
     """Build `__main__` in a child from the program; called by unpickling a `MainModule`.
 
     Whatever fails is told by who uses what is missing then: a pool would start a process that fails here
@@ -139,8 +132,6 @@ def build_main(
     """
     from nbshm.worker.main_module import build_what_can_be, new_main_module  # noqa: PLC0415
 
-    if group is not None:
-        _join(group)
     sys.path[:] = sys_path
     if strategy is not None:
         from nbshm.memory.strategies import use_strategy  # noqa: PLC0415  # imports torch, which it is for
@@ -148,18 +139,7 @@ def build_main(
         use_strategy(strategy)
     module = new_main_module()
     build_what_can_be(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
-    MainHook(Notebook(namespace=vars(module), cells=cells, left_out=program.left_out), group=group).install()
-
-
-def _join(group: int) -> None:
-    """Be in a worker's process group, or end where it has ended: a forkserver's children are in the server's.
-
-    A group that has no process any more can't be joined, and nobody would end this one.
-    """
-    try:
-        os.setpgid(0, group)
-    except (PermissionError, ProcessLookupError):
-        sys.exit(1)
+    MainHook(Notebook(namespace=vars(module), cells=cells, left_out=program.left_out)).install()
 
 
 def _strategy() -> str | None:

@@ -97,7 +97,7 @@ def _complete(module: ModuleType, job: Job, seat: Seat) -> None:
     shell.compile.flags |= job.flags
     cells = {name: cell.number for name, cell in job.program.cells.items() if cell.number is not None}
     shell.know_cells(cells)
-    MainHook(Notebook(namespace=vars(module), cells=cells), group=os.getpgrp()).install()
+    MainHook(Notebook(namespace=vars(module), cells=cells)).install()
 
 
 def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:

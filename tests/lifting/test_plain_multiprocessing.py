@@ -150,14 +150,14 @@ def test_a_forkservers_child_ends_with_the_rank_that_started_it(notebook: Kernel
     reply = notebook.run(f"""%%parallel nprocs=1
 import signal
 def wait_for_ever(queue):
-    queue.put(os.getpid())
+    queue.put((os.getpid(), os.getpgrp()))
     signal.pause()
 context = mp.get_context("forkserver")
 queue = context.SimpleQueue()
 child = context.Process(target=wait_for_ever, args=(queue,))
 child.start()
-pid = queue.get()
-assert pid == child.pid and os.getppid() != pid
+pid, group = queue.get()
+assert pid == child.pid and group == os.getpgrp() != {notebook.pid}
 open({str(started)!r}, "w").write(str(pid))
 os.kill(os.getpid(), signal.SIGKILL)
 """)
