@@ -59,17 +59,20 @@ class LivingRuns:
 
     def __init__(self) -> None:
         self._runs: list[LivingRun] = []
+        # One at a time: a run copies whole arrays back, and would undo what another has written beside it.
+        self._turn = threading.RLock()
 
     @contextlib.contextmanager
     def one(self, *, grace: float) -> Iterator[LivingRun]:
-        """Count a run among those alive."""
-        run = LivingRun(grace=grace)
-        self._runs.append(run)
-        try:
-            yield run
-        finally:
-            self._runs.remove(run)
-            run.has_ended()
+        """Count a run among those alive, once those of other threads have ended."""
+        with self._turn:
+            run = LivingRun(grace=grace)
+            self._runs.append(run)
+            try:
+                yield run
+            finally:
+                self._runs.remove(run)
+                run.has_ended()
 
     def end(self) -> None:
         """End them all."""

@@ -14,6 +14,9 @@ from nbshm.cpus import allowed_cpus
 StartMethod: TypeAlias = Literal["forkserver", "spawn", "fork"]
 
 _LARGEST_SEED = 2**32 - 1  # numpy takes no larger one
+_MOST_RANKS = (
+    1024  # each takes processes, descriptors and memory of the kernel; more is a slip of the keyboard
+)
 
 
 def start_methods() -> tuple[StartMethod, ...]:
@@ -97,8 +100,8 @@ OPTIONS: tuple[Option, ...] = (
         default="the CPUs allowed",
         session=True,
         meaning="number of ranks: how many processes run the cell",
-        allowed="a whole number of at least 1",
-        read=_whole_number(1),
+        allowed=f"a whole number from 1 to {_MOST_RANKS}",
+        read=_whole_number(1, _MOST_RANKS),
         number=True,
         choices=_processor_counts,
         also_called=("n", "np", "n_jobs", "jobs", "num_workers", "workers", "processes", "procs", "ranks"),

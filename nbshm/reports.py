@@ -126,7 +126,7 @@ def in_one_line(failure: RankFailure) -> str:
             where = f" at {report.where}" if report.where else ""
             return f"failed{where}: {_type_and_message(report)}"
         case Died() | Quit():
-            return _what_happened(failure, [failure.rank]).split(" ", 2)[2]
+            return _what_happened(failure, [failure.rank]).split(" ", 2)[2].removeprefix("was ")
 
 
 def _what_happened(failure: RankFailure, ranks: Sequence[int]) -> str:

@@ -17,11 +17,19 @@ class Results(list[Any]):
 
     def __repr__(self) -> str:
         """Write the values on one line, or by rank."""
-        texts = [repr(value) for value in self]
+        texts = [_text(value) for value in self]
         line = f"[{', '.join(texts)}]"
         if len(line) <= _WIDTH and "\n" not in line:
             return line
         return "\n".join(_labelled(rank, text) for rank, text in enumerate(texts))
+
+
+def _text(value: Any) -> str:
+    """Return the value's repr; one that raises must not hide the values of the other ranks."""
+    try:
+        return repr(value)
+    except Exception as problem:  # noqa: BLE001  # whatever a foreign __repr__ does
+        return f"<{type(value).__name__} whose repr raises {type(problem).__name__}>"
 
 
 def _labelled(rank: int, text: str) -> str:

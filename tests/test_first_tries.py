@@ -189,3 +189,18 @@ def test_a_program_for_ipython_runs_parallel_cells(tmp_path: Path) -> None:
     session.expect(pexpect.EOF)
     session.close()
     assert session.exitstatus == 0
+
+
+def test_runs_of_several_threads_come_one_after_the_other_and_lose_nothing(tmp_path: Path) -> None:
+    with kernel(tmp_path) as notebook:
+        source = (
+            "import threading, numpy as np\n"
+            "array = np.zeros(6); held = [array]\n"
+            "run = get_ipython().run_cell_magic\n"
+            "def part(i): run('parallel', 'nprocs=2', f'array[{i} * 2 + rank] = 1')\n"
+            "threads = [threading.Thread(target=part, args=(i,)) for i in range(3)]\n"
+            "for thread in threads: thread.start()\n"
+            "for thread in threads: thread.join(60)\n"
+        )
+        notebook.run(source).check()
+        assert notebook.value("array.tolist()") == [1.0] * 6

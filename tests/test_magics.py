@@ -98,7 +98,7 @@ def test_a_body_that_no_cell_holds_is_a_cell_of_its_own(session: Kernel) -> None
 @pytest.mark.parametrize(
     ("source", "part"),
     [
-        ("%%parallel nprocs=0\nrank", "a whole number of at least 1"),
+        ("%%parallel nprocs=0\nrank", "a whole number from 1 to 1024"),
         ("%%parallel nprocs=n\nrank", "for the variable write nprocs={n}"),
         ("%%parallel nprocs={unknown}\nrank", "no value for {unknown}"),
         ("%%parallel start_method=frok\nrank", "did you mean fork?"),
@@ -109,7 +109,7 @@ def test_a_body_that_no_cell_holds_is_a_cell_of_its_own(session: Kernel) -> None
         ("%parallel out=a", "can't be a default of the session"),
         ("%parallel f(rank)", "begin a cell with %%parallel"),
         ("%parallel f(rank, size=2)", "begin a cell with %%parallel"),
-        ("%parallel nprocs=0", "a whole number of at least 1"),
+        ("%parallel nprocs=0", "a whole number from 1 to 1024"),
         ("%shm_strategy carrier_pigeon", "file_system"),
     ],
 )

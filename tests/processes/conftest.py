@@ -38,6 +38,7 @@ def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     if "launcher" in request.fixturenames:
         request.getfixturevalue("launcher")
     resource_tracker.ensure_running()
+    gc.collect()  # what earlier tests left to it must not be counted here
     before = _held()
     yield
     multiprocessing.set_start_method(None, force=True)  # what was unpickled may have fixed it
