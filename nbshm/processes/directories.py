@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from multiprocessing import process
 from typing import Any
 
+from nbshm.errors import ParallelError
 from nbshm.processes.sweeping import Sweeper
 
 _PREFIX = "nbshm-"
@@ -22,7 +23,7 @@ class Directory:
     """A private directory, which does not outlive the kernel; `close` removes it with all that is in it."""
 
     def __init__(self, sweeper: Sweeper) -> None:
-        self.path = tempfile.mkdtemp(prefix=_PREFIX)
+        self.path = _new_directory()
         self._sweeper = sweeper
         sweeper.begin_directory(self.path)
 
@@ -41,6 +42,16 @@ class Directory:
         """Remove the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._sweeper.end_directory(self.path)
+
+
+def _new_directory() -> str:
+    try:
+        return tempfile.mkdtemp(prefix=_PREFIX)
+    except OSError as error:
+        raise ParallelError(
+            f"workers need a temporary directory, and none can be made in {tempfile.gettempdir()}: "
+            f"{error.strerror}. Make room for it there, or restart the kernel with another TMPDIR."
+        ) from error
 
 
 def _configuration() -> dict[str, Any]:

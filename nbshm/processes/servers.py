@@ -47,8 +47,12 @@ class Server:
     def connect(self, fds: list[int]) -> tuple[int, int]:
         """Have a process forked that holds `fds`; return where its pid is read and where it is written to."""
         self.ensure_started()
-        status, data = self._current.connect_to_new_process(fds)
-        return status, data
+        try:
+            return self._ask_for_process(fds)
+        except (FileNotFoundError, ConnectionRefusedError):  # a cleaner of temporary files takes its socket
+            self.renew()
+            self.ensure_started()
+        return self._ask_for_process(fds)
 
     def renew(self) -> None:
         """Let new workers come from a new server; the one in use ends with its last worker."""
@@ -74,6 +78,10 @@ class Server:
     def forget(self) -> None:
         """Let go in a forked child of the kernel: its life should not prolong the server's."""
         _let_go(self._current)
+
+    def _ask_for_process(self, fds: list[int]) -> tuple[int, int]:
+        status, data = self._current.connect_to_new_process(fds)
+        return status, data
 
     def _new(self) -> forkserver.ForkServer:
         server = forkserver.ForkServer()

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from crews import perform, supervised, wait_until_gone
+from crews import METHODS, perform, supervised, wait_until_gone
 
+from nbshm.errors import ParallelError
 from nbshm.processes.launcher import Launcher
 from nbshm.processes.servers import Server, interrupts_blocked, start_method_kept
 from nbshm.processes.sweeping import Sweeper
@@ -89,6 +92,27 @@ def test_a_server_that_was_killed_is_replaced(own_launcher):
     wait_until_gone(killed)
     assert perform(own_launcher, "forkserver", 2, "echo").verdict.ending == "finished"
     assert server_pid(own_launcher) != killed
+
+
+def test_a_server_whose_socket_was_removed_is_replaced(own_launcher):
+    left = server_pid(own_launcher)
+    shutil.rmtree(own_launcher._server._directory.path)
+    assert perform(own_launcher, "forkserver", 2, "echo").verdict.ending == "finished"
+    assert server_pid(own_launcher) != left
+    wait_until_gone(left)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_temporary_directory_that_is_gone_is_told_in_a_sentence(
+    own_launcher, method, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(ParallelError) as told:
+        own_launcher.launch(2, method)
+    assert str(told.value) == (
+        f"workers need a temporary directory, and none can be made in {tmp_path / 'gone'}: "
+        "No such file or directory. Make room for it there, or restart the kernel with another TMPDIR."
+    )
 
 
 def test_a_server_that_somebody_waited_for_is_replaced(own_launcher):
