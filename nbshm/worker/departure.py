@@ -5,9 +5,11 @@ Everything else of the kernel's memory is the worker's too; that is what fork is
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +47,8 @@ def _open_sockets() -> Iterator[_Socket]:
 
 
 def _examine(fd: int) -> _Socket:
+    if not stat.S_ISSOCK(os.fstat(fd).st_mode):  # else the copy of what is no socket would stay open
+        raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
     with socket.socket(fileno=os.dup(fd)) as copy:
         name = copy.getsockname()
         listens = copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
