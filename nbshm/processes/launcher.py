@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import util
 
+from nbshm.processes.allowances import check_workers
 from nbshm.processes.kernel_signals import interrupts_put_off
 from nbshm.processes.lifelines import Lifeline
 from nbshm.processes.messages import Setup
@@ -59,7 +60,15 @@ class Launcher:
         self.prepare()
 
     def launch(self, nprocs: int, method: StartMethod) -> Workers:
-        """Start `nprocs` workers and tell each who it is; they wait for their job then."""
+        """Start `nprocs` workers and tell each who it is; they wait for their job then.
+
+        Raises
+        ------
+        OptionError
+            They are more than this process may open descriptors for; nothing was started.
+
+        """
+        check_workers(nprocs)
         workers = Workers(self.sweeper)
         way = self._methods[method]
         try:

@@ -25,6 +25,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from nbshm.processes.allowances import allow_descriptors
+
 _HEADER = struct.Struct("<QI")
 _BATCH = 250
 """Descriptors on one carrier: below SCM_MAX_FD, which is 253 since Linux 2.6.38."""
@@ -294,10 +296,5 @@ def _allow_descriptors(count: int) -> None:
     Linux drops descriptors silently that the receiver may not open, and a worker's soft limit is the one that
     the forkserver was started with.
     """
-    if count < _BATCH:
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = max(map(int, os.listdir("/proc/self/fd"))) + count + _SPARE  # noqa: PTH208  # numbers
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
+    if count >= _BATCH:
+        allow_descriptors(count + _SPARE)
