@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import mmap
 import os
 import pickle
@@ -18,7 +19,7 @@ from nbshm.main_hook import MainHook
 from nbshm.memory.mapping import Mapping
 from nbshm.packing import Notebook
 from nbshm.processes.descriptors import received_descriptors
-from nbshm.tracebacks import report_exception
+from nbshm.tracebacks import OWN_DIRECTORY, report_exception, trim
 from nbshm.worker.board import Board
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
 from nbshm.worker.life import Seat
@@ -28,6 +29,9 @@ from nbshm.worker.results import ResultPickling
 from nbshm.worker.shell import warm_up
 from nbshm.worker.streams import Voice
 from nbshm.worker.surroundings import apply_surroundings
+
+_NOBODYS = (OWN_DIRECTORY, "<frozen importlib", os.path.join(os.path.dirname(importlib.__file__), ""))  # noqa: PTH118, PTH120  # as co_filename is
+"""Where frames are of no use to the person: what builds `__main__`, and the import of a module."""
 
 
 def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
@@ -42,11 +46,15 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         stack.callback(watch.close)
         watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping))
         module = sys.modules["__main__"] if job.forked else new_main_module()
-        with received_descriptors(carried), mapping.loading(job.places):
-            definitions = build(module, job.program, _stream(values))
+        cells = _know_cells(job)
+        try:
+            with received_descriptors(carried), mapping.loading(job.places):
+                definitions = build(module, job.program, _stream(values))
+        except Exception as error:  # noqa: BLE001  # imports, definitions and unpickling run what they like
+            return _unprepared(error, seat)
         if job.forked:
             definitions = _definitions(vars(module))
-        _complete(module, job, seat)
+        _complete(module, cells, seat)
         seat.say(Started(rank=seat.rank))
         return _run(
             job,
@@ -90,13 +98,25 @@ def _stream(fd: int) -> Callable[[], Any]:
     return pickle.Unpickler(file).load
 
 
-def _complete(module: ModuleType, job: Job, seat: Seat) -> None:
-    """Add what every body finds beside the notebook's names, and let children of this process know all."""
-    vars(module).update(rank=seat.rank, nprocs=seat.nprocs, nbshm=nbshm)
+def _know_cells(job: Job) -> dict[str, int]:
+    """Have a shell that calls the notebook's cells by their numbers, which are returned."""
     shell = warm_up()
     shell.compile.flags |= job.flags
     cells = {name: cell.number for name, cell in job.program.cells.items() if cell.number is not None}
     shell.know_cells(cells)
+    return cells
+
+
+def _unprepared(error: Exception, seat: Seat) -> int:
+    """Tell what an import, a definition or a value has raised here, as the notebook would show it."""
+    trim(error, _NOBODYS)
+    seat.say(Failed(rank=seat.rank, report=warm_up().report(error), preparing=True))
+    return 1
+
+
+def _complete(module: ModuleType, cells: dict[str, int], seat: Seat) -> None:
+    """Add what every body finds beside the notebook's names, and let children of this process know all."""
+    vars(module).update(rank=seat.rank, nprocs=seat.nprocs, nbshm=nbshm)
     MainHook(Notebook(namespace=vars(module), cells=cells)).install()
 
 

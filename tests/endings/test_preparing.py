@@ -81,6 +81,39 @@ def test_a_failure_while_preparing_is_told(traces, what, method):
     assert "[0, 1]" in notebook.run(f"%%parallel nprocs=2 start_method={method}\nrank").check().text
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [("an object whose __setstate__ raises", 5), ("a class body that raises", 2)],
+)
+def test_a_failure_while_preparing_is_told_at_its_line_and_shows_no_frame_of_nbshm(
+    traces, what, line, method
+):
+    notebook = traces.kernel
+    setup, use, words = BROKEN_BY[what]
+    number = notebook.run(
+        f"{setup % traces.pid if '%d' in setup else setup}\nnumber = len(In) - 1"
+    ).check() and (notebook.value("number"))
+    reply = notebook.run(f"%%parallel nprocs=1 start_method={method}\n{use}\n")
+    assert reply.error[0] == "RankRaised", reply.text
+    assert f"In [{number}] line {line}" in reply.text
+    assert words in reply.text
+    assert "nbshm/" not in reply.text
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_module_that_is_gone_for_workers_is_told_without_a_place(traces, method):
+    setup, use, _ = BROKEN_BY["a module that is not there for workers"]
+    setup = setup.replace("gone = types", "import importlib.machinery\ngone = types", 1)
+    setup += "\ngone.__spec__ = importlib.machinery.ModuleSpec('gone_since', None)"
+    traces.kernel.run(setup).check()
+    reply = traces.kernel.run(f"%%parallel nprocs=1 start_method={method}\n{use}\n")
+    assert reply.error[0] == "RankRaised", reply.text
+    assert "No module named 'gone_since'" in reply.text
+    assert "importlib" not in reply.text
+    assert "nbshm/" not in reply.text
+
+
 @pytest.mark.parametrize(
     "source",
     ["if True print(rank)", "x = = 1", "return 1", "for i in range(3):\nprint(i)", "def f(:\n  pass"],
