@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from types import ModuleType
 from typing import Any
 
+from nbshm.attributes import attribute
 from nbshm.jobs import Import
 from nbshm.refusals import Unsendable
 
@@ -28,7 +29,7 @@ class Imports:
 
         Raises Unsendable for a module that a worker will not find.
         """
-        if isinstance(value, ModuleType):
+        if issubclass(type(value), ModuleType):
             _check(value)
             step = Import(module=value.__name__, name=name)
         else:
@@ -55,13 +56,13 @@ class Imports:
 
 def importable_home(value: Any) -> tuple[str, str] | None:
     """Return the (module, name) under which a function or class is found by an import."""
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or "." in name:
+    module, name = attribute(value, "__module__"), attribute(value, "__qualname__")
+    if type(module) is not str or type(name) is not str or module == "__main__" or "." in name:
         return None
-    if not isinstance(value, type) and not callable(value):
+    if not callable(value):
         return None
     home = sys.modules.get(module)
-    if home is None or getattr(home, name, None) is not value or not can_be_imported(home):
+    if home is None or attribute(home, name) is not value or not can_be_imported(home):
         return None
     return module, name
 

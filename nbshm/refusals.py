@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
+from nbshm.attributes import attribute
 from nbshm.errors import CannotSend
+from nbshm.tracebacks import safe_message
 
 _DEPTH = 12
 _REMEDIES = {
@@ -44,7 +48,10 @@ def refusal(
 
     `again` pickles a part of the value; parts that fail lead the way to the culprit.
     """
-    path, culprit, cause = _culprit(name, value, error, again, seen=set())
+    try:
+        path, culprit, cause = _culprit(name, value, error, again, seen=set())
+    except Exception:  # noqa: BLE001  # parts of foreign classes raise what they like; the whole can be named
+        path, culprit, cause = name, value, error
     reason, remedy = _explain(culprit, cause)
     return CannotSend(path, reason=reason, remedy=remedy, used=user if user != name else None)
 
@@ -67,36 +74,53 @@ def _culprit(
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a value with how each is reached from it."""
-    if isinstance(value, Mapping):
+    """Yield the parts of a value with how each is reached from it.
+
+    What a value is, its type says: `__class__` may say anything. Where a builtin type can be asked for the
+    parts, a subclass that has ways of its own is not.
+    """
+    kind = type(value)
+    if issubclass(kind, dict):
+        yield from ((f"[{key!r}]", part) for key, part in dict.items(value))
+    elif issubclass(kind, MappingProxyType):
         yield from ((f"[{key!r}]", part) for key, part in value.items())
-    elif isinstance(value, (list, tuple)):
-        yield from ((f"[{index}]", part) for index, part in enumerate(value))
-    elif isinstance(value, (set, frozenset)):
-        yield from (("{...}", part) for part in value)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from ((f".{item.name}", getattr(value, item.name, None)) for item in dataclasses.fields(value))
+    elif issubclass(kind, UserDict):
+        yield from ((f"[{key!r}]", part) for key, part in (attribute(value, "data") or {}).items())
+    elif issubclass(kind, (list, tuple)):
+        items = list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value)
+        yield from ((f"[{index}]", part) for index, part in enumerate(items))
+    elif issubclass(kind, (set, frozenset)):
+        members = set.__iter__(value) if issubclass(kind, set) else frozenset.__iter__(value)
+        yield from (("{...}", part) for part in members)
+    elif dataclasses.is_dataclass(kind):
+        yield from ((f".{item.name}", attribute(value, item.name)) for item in dataclasses.fields(kind))
     yield from _inner(value)
 
 
 def _inner(value: Any) -> Iterator[tuple[str, Any]]:
-    for cell in getattr(value, "__closure__", None) or ():
+    for cell in attribute(value, "__closure__") or ():
         yield " (its closure)", cell.cell_contents
-    yield from ((" (a default)", default) for default in getattr(value, "__defaults__", None) or ())
-    for attribute in ("func", "args", "keywords", "__self__"):
-        if callable(value) and hasattr(value, attribute) and not isinstance(value, type):
-            yield f".{attribute}", getattr(value, attribute)
-    dictionary = getattr(value, "__dict__", None)
-    if isinstance(dictionary, dict):
+    yield from ((" (a default)", default) for default in attribute(value, "__defaults__") or ())
+    if callable(value) and not issubclass(type(value), type):
+        for name in ("func", "args", "keywords", "__self__"):
+            part = attribute(value, name)
+            if part is not None:
+                yield f".{name}", part
+    dictionary = attribute(value, "__dict__")
+    if issubclass(type(dictionary), dict):
         yield from ((f".{key}", part) for key, part in dictionary.items())
 
 
 def _explain(culprit: Any, error: Exception) -> tuple[str, str]:
     kind = type(culprit)
-    name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+    name = f"{attribute(kind, '__module__')}.{attribute(kind, '__qualname__')}".removeprefix("builtins.")
     if isinstance(error, Unsendable):
         return error.reason, error.remedy
-    if kind.__name__ in _REMEDIES:
-        reason, remedy = _REMEDIES[kind.__name__]
+    remedies = _REMEDIES.get(str(attribute(kind, "__name__")))
+    if remedies is not None:
+        reason, remedy = remedies
         return f"{name} {reason}", remedy
-    return f"{name} can't be pickled ({type(error).__name__}: {error})", "Make it inside the cell."
+    return (
+        f"{name} can't be pickled ({type(error).__name__}: {safe_message(error)})",
+        "Make it inside the cell.",
+    )

@@ -48,6 +48,52 @@ use = bound.get
 before = set(globals())
 """
 
+ODD = """
+import collections, threading
+class Unasked:
+    def __getattr__(self, name): raise RuntimeError("no " + name)
+class Silent:
+    def __getattribute__(self, name): raise RuntimeError("never " + name)
+class Classless:
+    @property
+    def __class__(self): raise RuntimeError("no class")
+class Liar:
+    @property
+    def __class__(self): return list
+class ModuleLiar:
+    @property
+    def __class__(self): return type(threading)
+class Sour(collections.UserDict):
+    def __getitem__(self, key): raise RuntimeError("sour")
+class Endless(list):
+    def __iter__(self): raise RuntimeError("no iteration")
+class Incomparable(type):
+    def __eq__(cls, other): raise RuntimeError("no comparison")
+    __hash__ = type.__hash__
+class Odd(metaclass=Incomparable): pass
+class Deep:
+    def __getattr__(self, name): return getattr(self, name + "_")
+class Wordless(Exception):
+    def __str__(self): raise RuntimeError("no words")
+class Unsaid:
+    def __reduce_ex__(self, protocol): raise Wordless
+class Item: pass
+class User:
+    def use(self): return Item()
+unasked, silent, classless, liar, module_liar = Unasked(), Silent(), Classless(), Liar(), ModuleLiar()
+sour, endless, odd, deep, unsaid = Sour(), Endless([1]), Odd(), Deep(), Unsaid()
+late = [User(), Item(), {"key": [Item(), threading.Lock()]}]
+with_locks = {"sour": Sour(), "endless": Endless([1]), "odd": Odd(), "deep": Deep(), "unasked": Unasked()}
+with_locks.update(classless=Classless(), liar=Liar())
+sour.data["a"] = 1
+with_locks["sour"].data["a"] = threading.Lock()
+with_locks["endless"].append(threading.Lock())
+for name in ("odd", "deep", "unasked", "classless", "liar"):
+    with_locks[name].lock = threading.Lock()
+for name, value in with_locks.items():
+    globals()[name + "_locked"] = value
+"""
+
 OPEN = "is an open file"
 CONNECT = "Connect inside the cell."
 INSIDE = "Open it inside the cell."
@@ -169,3 +215,47 @@ def test_a_name_that_exists_nowhere_is_a_plain_name_error(refusing: Kernel) -> N
 def test_what_the_cell_binds_itself_is_no_reason_to_refuse(refusing: Kernel) -> None:
     text = "%%parallel nprocs=1\nfor lock in range(rank + 1):\n    pass\nlock"
     assert refusing.run(text).check().text.strip().endswith("[0]")
+
+
+@pytest.fixture(scope="module")
+def odd(refusing: Kernel) -> Kernel:
+    refusing.run(ODD).check()
+    return refusing
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("silent", "__main__.Silent can't be pickled (RuntimeError: never "),
+        ("classless", "__main__.Classless can't be pickled (RuntimeError: no class)"),
+        ("liar", "__main__.Liar can't be pickled (PicklingError: "),
+        ("module_liar", "__main__.ModuleLiar can't be pickled (PicklingError: "),
+        ("endless", "__main__.Endless can't be pickled (RuntimeError: no iteration)"),
+        ("unsaid", "__main__.Unsaid can't be pickled (Wordless: <unprintable Wordless object>)"),
+    ],
+)
+def test_an_odd_object_that_cannot_travel_is_refused_by_its_name(odd: Kernel, name: str, reason: str) -> None:
+    reply = odd.run(f"%%parallel nprocs=1\n{name}")
+    assert reply.error is not None, reply.text
+    assert reply.error[:1] == ("CannotSend",), reply.text
+    assert reply.error[1].startswith(f"cannot send '{name}' to the workers: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("sour_locked", "['a']"),
+        ("endless_locked", "[1]"),
+        *((f"{name}_locked", ".lock") for name in ("odd", "deep", "unasked", "classless", "liar")),
+        ("late", "[2]['key'][1]"),
+    ],
+)
+def test_the_culprit_is_found_inside_odd_objects(odd: Kernel, name: str, step: str) -> None:
+    reply = odd.run(f"%%parallel nprocs=1\n{name}")
+    assert reply.error is not None, reply.text
+    assert reply.error[1] == f"cannot send '{name}{step}' to the workers: {LOCK} {LINE}. {LOCK_REMEDY}"
+
+
+def test_odd_objects_that_can_be_pickled_do_travel(odd: Kernel) -> None:
+    reply = odd.run("%%parallel nprocs=1\n[type(each).__name__ for each in (unasked, sour, odd, deep)]")
+    assert "[['Unasked', 'Sour', 'Odd', 'Deep']]" in reply.check().text

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nbshm.attributes import attribute
 from nbshm.jobs import LeftOut
 
 _IPYTHON_NAMES = frozenset({"In", "Out", "_ih", "_oh", "_dh", "__builtins__"})
@@ -39,5 +40,5 @@ class Notebook:
         if name not in self.namespace or name in _IPYTHON_NAMES:
             return False
         value = self.namespace[name]
-        home = getattr(value, "__module__", None) or type(value).__module__
-        return not str(home).startswith("IPython.")
+        home = attribute(value, "__module__") or attribute(type(value), "__module__")
+        return not (type(home) is str and home.startswith("IPython."))

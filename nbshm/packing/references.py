@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeAlias
 
+from nbshm.attributes import attribute
 from nbshm.definitions.by_value import is_cached, is_generic, reduce_cached, reduce_function, reduce_generic
 from nbshm.definitions.lifting import Lifted
 from nbshm.definitions.sources import home
@@ -48,7 +49,7 @@ class References:
         root, *names = path.split(".")
         found: Any = self._knowledge.namespace.get(root)
         for name in names:
-            found = getattr(found, name, None)
+            found = attribute(found, name)
         return self._knowledge.definition(root) if found is value else None
 
     def _in_full(self, value: Any) -> Any:
