@@ -8,12 +8,11 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
 from nbshm.forking import pack_for_fork
 from nbshm.jobs import Body, Import, Job, Program
 from nbshm.local_modules import LocalModules
-from nbshm.memory.capturing import CapturingPickler
+from nbshm.memory.capturing import Picklers
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.placing import Placement, place
 from nbshm.options import Options
@@ -53,18 +52,19 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
     """Get a job ready to be sent; on leaving, what workers wrote is brought back to where it belongs."""
     with closing_undisturbed() as stack:
         names = NotebookNames(session.shell.user_ns, *session.histories())
+        # Put off while values are pickled too: in a callback that collects garbage an interrupt would be lost.
         with collecting_descriptors() as carried:
             stack.callback(carried.close)
-            locks = semaphore_reducers(session.launcher.sweeper.begin_file)
-            make_pickler = partial(CapturingPickler, others=locks)
+            picklers = Picklers(semaphore_reducers(session.launcher.sweeper.begin_file))
+            stack.callback(picklers.forget)
             private: tuple[str, ...] = ()
             if options.start_method == "fork":
-                forked = pack_for_fork(needs, session.notebook, make_pickler)
+                forked = pack_for_fork(needs, session.notebook, picklers.make)
                 packed, private = forked.packed, forked.private
             else:
-                packed = pack(needs, session.notebook, make_pickler)
+                packed = pack(needs, session.notebook, picklers.make)
         with interrupts_put_off():  # in the middle of it, memory has been moved or copied in part
-            packed.pickler.forget()
+            picklers.forget()
             placement = place(packed.pickler.buffers, names=names, segments=session.segments)
             stack.enter_context(placement)
             stack.callback(placement.copy_back)

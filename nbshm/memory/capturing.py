@@ -20,8 +20,11 @@ class CapturingPickler(ValuePickler):
 
     def __init__(self, reference: Callable[[Any], Any], *, others: Mapping[type, Reducer]) -> None:
         self.buffers = Buffers()
-        self._own_arrays: dict[int, Any] = {}
-        super().__init__(reference=reference, reducers={**others, **reducers(self.buffers, self._is_own)})
+        own: dict[int, Any] = {}
+        # Not a method: the pickler would hold itself, and with it all memory until a garbage collection.
+        found = reducers(self.buffers, lambda array: id(array) in own)
+        self._own_arrays = own
+        super().__init__(reference=reference, reducers={**others, **found})
 
     def dump(self, value: Any) -> None:
         """Pickle a value behind those that were pickled before."""
@@ -29,14 +32,39 @@ class CapturingPickler(ValuePickler):
         super().dump(value)
 
     def forget(self) -> None:
-        """Let go of the arrays and of all that was pickled: they are holders while they are held here."""
+        """Let go of the arrays, of all that was pickled and of who was asked: nothing follows any more.
+
+        They are holders while they are held here. Who was asked holds this pickler, and the values.
+        """
         self._own_arrays.clear()
+        self._reference = _unasked
         self.clear_memo()
 
-    def _is_own(self, array: Any) -> bool:
-        return id(array) in self._own_arrays
+
+class Picklers:
+    """Makes the picklers of one departure, those of attempts that failed too, and has them all forget."""
+
+    def __init__(self, others: Mapping[type, Reducer]) -> None:
+        self._others = others
+        self._made: list[CapturingPickler] = []
+
+    def make(self, reference: Callable[[Any], Any]) -> CapturingPickler:
+        """Make an empty pickler that asks `reference`."""
+        pickler = CapturingPickler(reference, others=self._others)
+        self._made.append(pickler)
+        return pickler
+
+    def forget(self) -> None:
+        """Have all that were made let go of what they hold."""
+        for pickler in self._made:
+            pickler.forget()
+        self._made.clear()
+
+
+def _unasked(_: Any) -> Any:
+    return NotImplemented
 
 
 def _is_array(value: Any) -> bool:
     numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray)
+    return numpy is not None and issubclass(type(value), numpy.ndarray)  # a lazy object acts on `isinstance`
