@@ -130,7 +130,7 @@ def _needed(names: Iterable[str], namespace: dict[str, Any]) -> Iterator[str]:
 def _functions(value: Any) -> Iterator[FunctionType]:
     """Yield the notebook's functions that a value is, holds, or has as methods."""
     roots: list[Any] = [value] if isinstance(value, (type, FunctionType)) else [value, type(value)]
-    for found in reachable(roots, lambda part: isinstance(part, (type, FunctionType))):
+    for found in reachable(roots, lambda part: issubclass(type(part), (type, FunctionType))):
         if isinstance(found, FunctionType):
             yield found
             yield from reachable(_contents(found), lambda part: isinstance(part, FunctionType))
@@ -158,4 +158,4 @@ def _holds_arrays(value: Any) -> bool:
 def _is_array(value: Any) -> bool:
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     kinds = [numpy.ndarray] if numpy else []
-    return isinstance(value, tuple([*kinds, torch.Tensor] if torch else kinds))
+    return issubclass(type(value), tuple([*kinds, torch.Tensor] if torch else kinds))

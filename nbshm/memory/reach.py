@@ -3,58 +3,94 @@
 Their memory is shared, so that what a worker writes is seen in the notebook. An array inside another
 library's object (a frame, an estimator) is not reached here, and travels as a snapshot: such an object is
 never half changed behind its back.
+
+No code of the values runs here: a lazy object would act on it, or raise. Types are looked at, never
+`__class__`; containers are read as what they are built on; attributes as they are stored.
 """
 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
+import gc
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-_ATOMS = frozenset({bool, int, float, complex, str, bytes, bytearray, type(None), range, slice})
-_SEQUENCES = (list, tuple, set, frozenset, collections.deque, collections.UserList)
-_MAPPINGS = (dict, collections.UserDict, collections.ChainMap, types.MappingProxyType)
+# By id, because a metaclass may make classes that can't be hashed.
+_ATOMS = frozenset(map(id, (bool, int, float, complex, str, bytes, bytearray, type(None), range, slice)))
+_CONTAINERS = (list, tuple, set, frozenset, collections.deque)
+_WRAPPERS = (collections.UserList, collections.UserDict, collections.ChainMap, types.SimpleNamespace)
+_HOLDERS = (types.MappingProxyType, types.MethodType, functools.partial)  # all that they refer to is a part
+
+# As `type` itself tells them: a class may have attributes of the same names.
+_mro_of: Callable[[type], tuple[type, ...]] = vars(type)["__mro__"].__get__
+_members_of: Callable[[type], Mapping[str, Any]] = vars(type)["__dict__"].__get__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """How the instances of a class hold their attributes; `kind` is kept, as its id is what finds this."""
+
+    kind: type
+    dictionary: Any = None
+    slots: tuple[Any, ...] = ()
+
+    def attributes(self, value: Any) -> Iterator[Any]:
+        """Yield the attributes of an instance."""
+        if self.dictionary is not None:
+            yield from list(dict.values(self.dictionary.__get__(value, self.kind)))
+        for slot in self.slots:
+            try:
+                yield slot.__get__(value, self.kind)
+            except AttributeError:  # noqa: PERF203  # nothing has been assigned to it
+                continue
 
 
 def reachable(roots: Iterable[Any], wanted: Callable[[Any], bool]) -> Iterator[Any]:
     """Yield each object for which `wanted` holds that can be reached through the notebook's own objects."""
+    layouts: dict[int, _Layout] = {}
     seen: set[int] = set()
-    keep: list[Any] = []  # an attribute may be made by a property: its id must not be taken by another object
+    keep: list[Any] = []  # who made a slot may make its value: its id must not be taken by another object
     waiting = list(roots)
     while waiting:
         value = waiting.pop()
-        if type(value) in _ATOMS or id(value) in seen:
+        kind = type(value)
+        if id(kind) in _ATOMS or id(value) in seen:
             continue
         seen.add(id(value))
         keep.append(value)
         if wanted(value):
             yield value
         else:
-            waiting.extend(_parts(value))
+            waiting.extend(_contents(value, kind))
+        if id(kind) not in layouts:
+            layouts[id(kind)] = _layout(kind)
+        waiting.extend(layouts[id(kind)].attributes(value))
 
 
-def _parts(value: Any) -> Iterable[Any]:  # noqa: PLR0911  # one for each kind
-    if isinstance(value, _SEQUENCES):
-        return value if _has_parts(value) else ()
-    if isinstance(value, _MAPPINGS):
-        return [*value.keys(), *value.values()] if _has_parts(value.values()) else ()
-    if isinstance(value, types.SimpleNamespace):
-        return vars(value).values()
-    if isinstance(value, types.FunctionType):
+def _contents(value: Any, kind: type) -> Iterable[Any]:
+    """Return what a value holds otherwise than as attributes."""
+    if issubclass(kind, dict):
+        values = list(dict.values(value))
+        return [*dict.keys(value), *values] if _has_parts(values) else ()
+    for base in _CONTAINERS:
+        if issubclass(kind, base):
+            parts = list(base.__iter__(value))
+            return parts if _has_parts(parts) else ()
+    if kind is types.FunctionType:
         return _of_function(value)
-    if isinstance(value, functools.partial):
-        return (value.func, *value.args, *value.keywords.values())
-    if isinstance(value, types.MethodType):
-        return (value.__self__, value.__func__)
-    return _of_object(value)
+    if issubclass(kind, _HOLDERS):
+        return gc.get_referents(value)
+    if issubclass(kind, BaseException):
+        return _of_exception(value, kind)
+    return ()
 
 
 def _has_parts(values: Iterable[Any]) -> bool:
     """Tell, at the speed of C, whether a container holds anything but numbers and strings."""
-    return not set(map(type, values)) <= _ATOMS
+    return not set(map(id, map(type, values))) <= _ATOMS
 
 
 def _of_function(function: types.FunctionType) -> Iterator[Any]:
@@ -70,20 +106,32 @@ def _of_function(function: types.FunctionType) -> Iterator[Any]:
             continue
 
 
-def _of_object(value: Any) -> Iterator[Any]:
-    """Yield the attributes of an object of a notebook class, of a dataclass, and of what nbshm sends."""
-    kind = type(value)
-    if isinstance(value, type) or not (_is_own(kind) or dataclasses.is_dataclass(kind)):
-        return
-    attributes = getattr(value, "__dict__", None)
-    if isinstance(attributes, Mapping):
-        yield from attributes.values()
-    for base in kind.__mro__:
-        slots = vars(base).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else tuple(slots):
-            if hasattr(value, name):
-                yield getattr(value, name)
+def _of_exception(error: BaseException, kind: type) -> tuple[Any, ...]:
+    """Return the arguments of an exception of a notebook class."""
+    arguments: tuple[Any, ...] = vars(BaseException)["args"].__get__(error, kind)
+    return arguments if _is_own(kind) else ()
+
+
+def _layout(kind: type) -> _Layout:
+    """Return how attributes are held by objects of a notebook class, of a dataclass, and of a few others."""
+    if issubclass(kind, type) or not (_is_own(kind) or _is_dataclass(kind) or issubclass(kind, _WRAPPERS)):
+        return _Layout(kind=kind)
+    dictionary, slots = None, []
+    for base in _mro_of(kind):
+        for name, member in _members_of(base).items():
+            if name == "__dict__" and type(member) in {
+                types.GetSetDescriptorType,
+                types.MemberDescriptorType,
+            }:
+                dictionary = member if dictionary is None else dictionary
+            elif type(member) is types.MemberDescriptorType:
+                slots.append(member)
+    return _Layout(kind=kind, dictionary=dictionary, slots=tuple(slots))
 
 
 def _is_own(kind: type) -> bool:
-    return any(base.__module__ == "__main__" for base in kind.__mro__)
+    return any(_members_of(base).get("__module__") == "__main__" for base in _mro_of(kind))
+
+
+def _is_dataclass(kind: type) -> bool:
+    return any("__dataclass_fields__" in _members_of(base) for base in _mro_of(kind))
