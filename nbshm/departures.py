@@ -52,8 +52,8 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
     """Get a job ready to be sent; on leaving, what workers wrote is brought back to where it belongs."""
     with closing_undisturbed() as stack:
         names = NotebookNames(session.shell.user_ns, *session.histories())
-        # Put off while values are pickled too: in a callback that collects garbage an interrupt would be lost.
-        with collecting_descriptors() as carried:
+        # While values are pickled as well: raised where garbage is collected, an interrupt would be lost.
+        with collecting_descriptors() as carried, interrupts_put_off():
             stack.callback(carried.close)
             picklers = Picklers(semaphore_reducers(session.launcher.sweeper.begin_file))
             stack.callback(picklers.forget)

@@ -198,3 +198,22 @@ time.sleep(600)
     traces.wait_for_no_more_than(bare)
     notebook.run("%load_ext nbshm").check()
     assert "[0, 1]" in notebook.run("%%parallel nprocs=2\nrank").check().text
+
+
+def test_an_interrupt_while_values_are_packed_is_heeded_when_they_are(prepared):
+    prepared.run("""
+import weakref
+class Thing: pass
+class Pressing:
+    def __reduce__(self):
+        thing = Thing()
+        watch = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+        del thing
+        return int, (7,)
+pressing = Pressing()
+""").check()
+    reply = prepared.run("%%parallel nprocs=2\npressing\n")
+    assert reply.error is not None, reply.text
+    assert reply.error[0] == "KeyboardInterrupt", reply.text
+    assert "ignored" not in reply.text
+    assert "[0, 1]" in prepared.run("%%parallel nprocs=2\nrank").check().text
