@@ -74,9 +74,14 @@ class Kernel:
         """Start a cell without waiting for it."""
         return self.client.execute(source, allow_stdin=False)
 
-    def finish(self, message_id: str, *, timeout: float = 60, until: str | None = None) -> Reply:
-        """Collect what a cell sends until it ends, or until its text contains `until`."""
-        reply, limit = Reply(), time.monotonic() + timeout
+    def finish(
+        self, message_id: str, *, timeout: float = 60, until: str | None = None, reply: Reply | None = None
+    ) -> Reply:
+        """Collect what a cell sends until it ends, or until its text contains `until`.
+
+        `reply` is what has been collected before, when an earlier call ran out of time.
+        """
+        reply, limit = reply or Reply(), time.monotonic() + timeout
         while not (until and until in reply.text):
             message = self._next(limit, reply)
             if message["parent_header"].get("msg_id") != message_id:

@@ -13,6 +13,7 @@ import signal
 import time
 
 import pytest
+from kernels import Reply
 from leaks import added, traced_kernel
 
 CELLS = int(os.environ.get("NBSHM_SOAK_CELLS", "2000"))
@@ -105,10 +106,11 @@ def one(chance, traces, before) -> str:
 
 def until_ended(notebook, message, stop):
     """Stop the cell again and again until it has ended: at first there are no workers to be killed."""
+    reply = Reply()
     for _ in range(100):
         stop()
         with contextlib.suppress(AssertionError):
-            return notebook.finish(message, timeout=4)
+            return notebook.finish(message, timeout=4, reply=reply)
     raise AssertionError("the cell does not end")
 
 
