@@ -99,7 +99,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _inner(value: Any) -> Iterator[tuple[str, Any]]:
     for cell in attribute(value, "__closure__") or ():
-        yield " (its closure)", cell.cell_contents
+        yield " (its closure)", attribute(cell, "cell_contents")  # an empty one raises
     yield from ((" (a default)", default) for default in attribute(value, "__defaults__") or ())
     if callable(value) and not issubclass(type(value), type):
         for name in ("func", "args", "keywords", "__self__"):

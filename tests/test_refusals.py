@@ -90,6 +90,12 @@ with_locks["sour"].data["a"] = threading.Lock()
 with_locks["endless"].append(threading.Lock())
 for name in ("odd", "deep", "unasked", "classless", "liar"):
     with_locks[name].lock = threading.Lock()
+def half_closed():
+    if not with_locks:
+        never = 1
+    held = threading.Lock()
+    return lambda: (held, never)
+halved = half_closed()
 for name, value in with_locks.items():
     globals()[name + "_locked"] = value
 """
@@ -248,6 +254,7 @@ def test_an_odd_object_that_cannot_travel_is_refused_by_its_name(odd: Kernel, na
         ("endless_locked", "[1]"),
         *((f"{name}_locked", ".lock") for name in ("odd", "deep", "unasked", "classless", "liar")),
         ("late", "[2]['key'][1]"),
+        ("halved", " (its closure)"),
     ],
 )
 def test_the_culprit_is_found_inside_odd_objects(odd: Kernel, name: str, step: str) -> None:
