@@ -124,6 +124,18 @@ def _refuse_what_cannot_travel(tensor: torch.Tensor) -> None:
         raise Unsendable("it is a meta tensor, which has no data", "Make it inside the cell.")
     if tensor.is_mkldnn:
         raise Unsendable("its layout is private to MKL-DNN", "Send its to_dense().")
+    if _reaches_beyond_storage(tensor):
+        raise Unsendable(
+            "its shape reaches beyond its storage, as a resize that failed leaves it", "Make it anew."
+        )
+
+
+def _reaches_beyond_storage(tensor: torch.Tensor) -> bool:
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.numel() == 0:
+        return False
+    layout = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((length - 1) * stride for length, stride in layout)
+    return (last + 1) * tensor.element_size() > tensor.untyped_storage().nbytes()
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

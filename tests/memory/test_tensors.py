@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from memory_notebook import Notebook
@@ -164,3 +165,12 @@ def test_subclasses_share_their_memory(notebook: Notebook):
     buffer = notebook["b"] = torch.nn.Buffer(torch.zeros(2))
     notebook.run("b[0] = 1; assert isinstance(b, torch.nn.Buffer)", "b")
     assert buffer.tolist() == [1, 0]
+
+
+def test_a_shape_beyond_the_storage_is_refused(notebook: Notebook):
+    tensor = notebook["t"] = torch.from_numpy(np.zeros(3))
+    with pytest.raises(RuntimeError):
+        tensor.resize_(100)
+    assert tensor.numel() == 100
+    with pytest.raises(Unsendable, match="its shape reaches beyond its storage"):
+        notebook.place("t")
