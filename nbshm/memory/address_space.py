@@ -7,7 +7,9 @@ nothing is known.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
+import mmap
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -63,6 +65,17 @@ class AddressSpace:
                 return False
             address = mapped.end
         return True
+
+    def is_mapped_from(self, path: str, address: int) -> bool:
+        """Tell whether what is mapped at an address is the file that has this name now."""
+        mapped = self._mapped(address)
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123  # its descriptor is what is needed
+                if mapped is None or _is_file_of(mapped, file.fileno()):
+                    return mapped is not None or not self._mappings
+                return _identity(mapped) == _identity_if_mapped(file.fileno())
+        except (OSError, ValueError):  # it is gone, or has nothing in it that could be mapped
+            return False
 
     def close(self) -> None:
         """Close the descriptors of the files."""
@@ -147,6 +160,19 @@ def _copy_descriptor(mapped: _Mapped) -> int | None:
         if is_wanted:
             return os.dup(fd)
     return None
+
+
+def _identity(mapped: _Mapped | None) -> tuple[int, int] | None:
+    return None if mapped is None else (mapped.device, mapped.inode)
+
+
+def _identity_if_mapped(fd: int) -> tuple[int, int] | None:
+    """Map a file to see what its maps look like: on btrfs they tell another device than `stat`."""
+    with mmap.mmap(fd, 1, access=mmap.ACCESS_COPY) as probe:
+        first = ctypes.c_char.from_buffer(probe)
+        address = ctypes.addressof(first)
+        del first  # a map that somebody looks into can't be closed
+        return _identity(AddressSpace()._mapped(address))  # noqa: SLF001  # of its own class
 
 
 def _is_file_of(mapped: _Mapped, fd: int) -> bool:

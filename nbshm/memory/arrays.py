@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copyreg
 import mmap
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.copying import copy
 from nbshm.memory.extents import address_of_first, extent
@@ -31,6 +32,7 @@ class ArrayReducer:
 
     buffers: Buffers
     is_shared: Callable[[Array], bool]
+    space: AddressSpace = field(default_factory=AddressSpace)  # nothing of it is opened here
 
     def array(self, array: Array) -> Reduced:
         """Reduce an array or a record array, whose bytes are all there is to it."""
@@ -49,13 +51,29 @@ class ArrayReducer:
         return rebuild_masked, (type(array), self._described(array.data, shared=shared), described, state)
 
     def mapped(self, array: np.memmap[Any, Any]) -> Reduced:
-        """Reduce a memory map to the name of its file; one without a file that is still there is an array."""
+        """Reduce a memory map to the name of its file, if that is where its contents are.
+
+        Those of a copy-on-write map are this process's own, and the file of that name may be another by now:
+        such a map travels as an array.
+        """
         start = _offset_in_file(array)
-        if start is None:
+        if (
+            start is None
+            or array.mode == "c"
+            or not self.space.is_mapped_from(str(array.filename), extent(array)[0])
+        ):
             return self.array(array)
         mode = "r+" if array.mode == "w+" else array.mode
         layout = (array.shape, array.dtype, array.strides, array.flags.writeable)
         return rebuild_mapped, (str(array.filename), mode, start, extent(array)[1], _first(array), *layout)
+
+    def subclass(self, array: Array) -> Reduced:
+        """Reduce an array of another class to its bytes and its attributes; a snapshot pickles itself."""
+        if array.dtype.hasobject or not self.is_shared(array):
+            return array.__reduce_ex__(5)  # type: ignore[return-value]  # as above
+        plain = np.ndarray.view(array, np.ndarray)  # the class may say something else of its layout
+        _, *layout = self._described(plain, shared=True)
+        return rebuild_array, (type(array), *layout), dict(vars(array)), None, None, restore_attributes
 
     def _described(self, array: Array, *, shared: bool) -> Reduced:
         kind = np.ndarray if isinstance(array, (np.memmap, np.ma.MaskedArray)) else type(array)
@@ -97,6 +115,11 @@ def rebuild_array(  # noqa: PLR0917  # pickle calls with positions only
         array = np.ndarray(shape, dtype, buffer=memory.buffer, offset=memory.offset + first, strides=strides)
     array.flags.writeable = writeable
     return array if kind is np.ndarray else array.view(kind)
+
+
+def restore_attributes(array: Array, attributes: dict[str, Any]) -> None:
+    """Give an array the attributes that its class's `__array_finalize__` can't know."""
+    vars(array).update(attributes)
 
 
 def rebuild_masked(kind: type[Any], data: Reduced, mask: Reduced | None, state: dict[str, Any]) -> Any:
@@ -149,23 +172,39 @@ def _first(array: Array) -> int:
 
 
 def _offset_in_file(array: np.memmap[Any, Any]) -> int | None:
-    """Return where in its file the lowest element of a memory map lies; None if its file is not there."""
+    """Return where in its file the lowest element of a memory map lies; None if it has no file."""
     mapped = getattr(array, "_mmap", None)
-    if mapped is None or array.filename is None or array.nbytes == 0 or not Path(array.filename).exists():
+    if mapped is None or array.filename is None or array.nbytes == 0:
         return None
     mapped_from = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
     address = address_of_first(np.frombuffer(mapped, dtype=np.uint8))
     return int(mapped_from + extent(array)[0] - address)
 
 
-def reducers(buffers: Buffers, is_shared: Callable[[Array], bool]) -> dict[type, Callable[[Any], Reduced]]:
-    """Return the reducers of one pickle, by exact type; other subclasses of arrays pickle themselves."""
-    reducer = ArrayReducer(buffers=buffers, is_shared=is_shared)
-    found: dict[type, Callable[[Any], Reduced]] = {
-        np.ndarray: reducer.array,
-        _RECARRAY: reducer.array,
-        np.memmap: reducer.mapped,
-    }
-    if "numpy.ma" in sys.modules:  # numpy imports it when it is first named, which takes a while
-        found[np.ma.MaskedArray] = reducer.masked
-    return found
+class ArrayReducers(dict[type, Callable[[Any], Reduced]]):
+    """The reducers of one pickle, by exact type; those of other classes of arrays are found when asked for.
+
+    A class of memory maps, or one that has a reducer registered with `copyreg`, pickles itself.
+    """
+
+    def __init__(self, reducer: ArrayReducer) -> None:
+        super().__init__({np.ndarray: reducer.array, _RECARRAY: reducer.array, np.memmap: reducer.mapped})
+        self._reducer = reducer
+        self._masked: tuple[type, ...] = ()
+        if "numpy.ma" in sys.modules:  # numpy imports it when it is first named, which takes a while
+            self[np.ma.MaskedArray] = reducer.masked
+            self._masked = (np.ma.MaskedArray,)
+
+    def __missing__(self, kind: type) -> Callable[[Any], Reduced]:
+        """Return the reducer of a class that is derived from an array."""
+        if not issubclass(kind, np.ndarray) or issubclass(kind, np.memmap) or kind in copyreg.dispatch_table:
+            raise KeyError(kind)
+        found = self[kind] = (
+            self._reducer.masked if issubclass(kind, self._masked) else self._reducer.subclass
+        )
+        return found
+
+
+def reducers(buffers: Buffers, is_shared: Callable[[Array], bool]) -> ArrayReducers:
+    """Return the reducers of one pickle for arrays."""
+    return ArrayReducers(ArrayReducer(buffers=buffers, is_shared=is_shared))

@@ -11,7 +11,7 @@ import io
 import socket
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from multiprocessing.reduction import ForkingPickler
 from types import CodeType, FunctionType
 from typing import Any
@@ -65,12 +65,12 @@ class ValuePickler(PlainPickler):
         self,
         *,
         reference: Callable[[Any], Any],
-        reducers: Mapping[type, Reducer],
+        reducers: MutableMapping[type, Reducer],
         file: io.BytesIO | None = None,
     ) -> None:
         carried = ForkingPickler(io.BytesIO()).dispatch_table
         # Before the pickler is made: that is when it looks for its table.
-        self.dispatch_table = ChainMap(dict(reducers), _refusals(), carried, _TABLE)
+        self.dispatch_table = ChainMap(reducers, _refusals(), carried, _TABLE)
         super().__init__(reference=reference, file=file)
 
 

@@ -23,8 +23,9 @@ class CapturingPickler(ValuePickler):
         own: dict[int, Any] = {}
         # Not a method: the pickler would hold itself, and with it all memory until a garbage collection.
         found = reducers(self.buffers, lambda array: id(array) in own)
+        found.update(others)
         self._own_arrays = own
-        super().__init__(reference=reference, reducers={**others, **found})
+        super().__init__(reference=reference, reducers=found)
 
     def dump(self, value: Any) -> None:
         """Pickle a value behind those that were pickled before."""

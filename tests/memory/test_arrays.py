@@ -136,16 +136,18 @@ def test_bytes_are_not_written_through_an_array_over_them(notebook: Notebook):
 def test_memory_maps_keep_their_file_and_mode(notebook: Notebook, tmp_path):
     file = tmp_path / "data.bin"
     whole = notebook["whole"] = np.memmap(file, "i8", "w+", shape=(4,))
-    notebook["own"] = np.memmap(file, "i8", "c", shape=(4,))
+    own = notebook["own"] = np.memmap(file, "i8", "c", shape=(4,))
+    own[0] = 3
     notebook["tail"] = np.memmap(file, "i8", "r", offset=16, shape=(2,))
     notebook["odd"], notebook["plain"] = whole[1::2], np.asarray(whole)
     notebook.run(
-        "assert all(type(part) is np.memmap for part in (whole, own, tail, odd))\n"
+        "assert all(type(part) is np.memmap for part in (whole, tail, odd))\n"
         "import os; assert not tail.flags.writeable and os.path.samefile(whole.filename, odd.filename)\n"
         "whole[0] = 5; whole.flush(); odd[1] = 7; own[2] = 9; plain[1] = 6\n"
-        "assert tail.tolist() == [0, 7] and whole.tolist() == [5, 6, 0, 7] and own[2] == 9",
+        "assert tail.tolist() == [0, 7] and whole.tolist() == [5, 6, 0, 7] and own[0] == 3",
         *notebook.namespace,
     )
+    assert own[:3].tolist() == [3, 0, 9]
     assert whole.tolist() == np.fromfile(file, "i8").tolist() == [5, 6, 0, 7]
 
 
@@ -155,6 +157,69 @@ def test_a_memory_map_whose_file_is_gone_is_an_array(notebook: Notebook, tmp_pat
     file.unlink()
     notebook.run("whole[0] = 5; assert type(whole) is np.ndarray", "whole")
     assert whole[0] == 5
+
+
+@pytest.mark.parametrize("content", [b"", b"another file of the same name, long enough"])
+def test_a_memory_map_whose_file_was_replaced_keeps_its_contents(notebook: Notebook, tmp_path, content):
+    file = tmp_path / "data.bin"
+    np.arange(4, dtype="i8").tofile(file)
+    notebook["writeable"] = np.memmap(file, "i8", "r+", shape=(4,))
+    notebook["read"] = np.memmap(file, "i8", "r", shape=(4,))
+    (tmp_path / "new").write_bytes(content)
+    (tmp_path / "new").replace(file)
+    notebook.run(
+        "assert read.tolist() == writeable.tolist() == [0, 1, 2, 3]\nwriteable[0] = 9", *notebook.namespace
+    )
+    assert notebook["writeable"].tolist() == [9, 1, 2, 3]
+    assert file.read_bytes() == content
+
+
+def test_arrays_of_other_classes_are_shared_with_their_attributes(notebook: Notebook):
+    vectors = vector_class()
+    base = np.zeros(6)
+    vector = notebook["vector"] = base[::2].view(vectors)
+    vector.unit, vector.error = "m", np.zeros(2)
+    vector.itself = vector
+    matrix = notebook["matrix"] = np.array([[1, 2], [3, 4]]).view(np.matrix)
+    (result,) = notebook.run(
+        "assert vector.unit == 'm' and vector.itself is vector and vector.finalized\n"
+        "vector[1] = 5; vector.error[0] = 6; matrix[0, 0] = 7\n"
+        "assert type(matrix) is np.matrix\n"
+        "result = vector",
+        *notebook.namespace,
+    )
+    assert (base.tolist(), vector.error.tolist()) == ([0, 0, 5, 0, 0, 0], [6, 0])
+    assert matrix.tolist() == [[7, 2], [3, 4]]
+    assert (type(result).__name__, result.unit, np.shares_memory(result, base)) == ("Vector", "m", True)
+
+
+def vector_class() -> type:
+    """Make a class that travels by value, as it can't be imported."""
+
+    class Vector(np.ndarray):
+        def __array_finalize__(self, original):
+            self.finalized = True
+
+    return Vector
+
+
+def test_a_snapshot_of_another_class_is_a_copy(notebook: Notebook):
+    notebook["matrix"] = np.array([[1, 2], [3, 4]]).view(np.matrix)
+    _, placement = notebook.place("matrix", is_shared=lambda _: False)
+    with placement:
+        assert placement.sizes == ()
+    notebook.run("assert type(matrix) is np.matrix; matrix[0, 0] = 7", "matrix", is_shared=lambda _: False)
+    assert notebook["matrix"][0, 0] == 1
+
+
+def test_a_masked_array_of_another_class_shares_data_and_mask(notebook: Notebook):
+    kind = type("Masked", (np.ma.MaskedArray,), {"__module__": "__main__"})
+    masked = notebook["masked"] = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]).view(kind)
+    notebook.run(
+        "assert type(masked).__name__ == 'Masked'; masked.data[0] = 8; masked[2] = np.ma.masked", "masked"
+    )
+    assert masked.data.tolist() == [8, 2, 3]
+    assert masked.mask.tolist() == [False, True, True]
 
 
 def test_a_snapshot_of_one_column_does_not_take_the_table_along(notebook: Notebook):
