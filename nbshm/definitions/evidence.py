@@ -82,13 +82,13 @@ def doubts(definition: type, statement: ast.ClassDef) -> int:
     return changed + added + _other_bases(definition, statement) + (docstring != ast.get_docstring(statement))
 
 
-def annotations_are_postponed(definition: type, statement: ast.ClassDef) -> bool | None:
-    """Tell whether the annotations of the class were evaluated; None if it has none that could tell."""
+def annotations_are_postponed(definition: type, statement: ast.ClassDef) -> bool:
+    """Tell whether the annotations of the class were left unevaluated, so far as one of them can tell."""
     live = _live_annotations(definition)
-    for name, annotation in _annotated(statement).items():
+    for name, annotation in _all_annotated(statement):
         if name in live and not (isinstance(annotation, ast.Constant) and isinstance(annotation.value, str)):
             return isinstance(live[name], (str, ForwardRef))  # a TypedDict makes references of strings
-    return None
+    return False
 
 
 def _bases_agree(definition: type, statement: ast.ClassDef) -> bool:
@@ -134,6 +134,18 @@ def _annotated(statement: ast.ClassDef) -> dict[str, ast.expr]:
         for inner in statement.body
         if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name)
     }
+
+
+def _all_annotated(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the annotated names of the class body, those under an `if` and its like included."""
+    for inner in ast.iter_child_nodes(node):
+        match inner:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
+                yield name, annotation
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.expr():
+                continue
+            case _:
+                yield from _all_annotated(inner)
 
 
 def _assigned(statement: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from nbshm.attributes import attribute
 from nbshm.definitions import evidence
 from nbshm.definitions.bindings import Function
 from nbshm.definitions.statements import (
@@ -47,9 +48,9 @@ class Source:
     """A definition's statement as the person wrote it, and its place.
 
     `text` is the whole statement with its decorators, moved to the left margin: its first line is line
-    `origin.line` of the cell, where it stood `column` characters to the right. `decorators` are their
-    expressions, outermost first. `postponed` tells whether annotations were left unevaluated; `wrapped` that
-    the live object is what a decorator made of the function, and only led to it by `__wrapped__`.
+    `origin.line` of the cell, where it stood `column` characters to the right. `postponed`
+    tells whether annotations were left unevaluated; `wrapped` that the live object is what a decorator made
+    of the function, and only led to it by `__wrapped__`.
     """
 
     name: str
@@ -57,25 +58,21 @@ class Source:
     text: str
     origin: Origin
     column: int
-    decorators: tuple[str, ...]
     postponed: bool
     wrapped: bool
 
 
-def find_source(
-    definition: Any, *, cells: Mapping[str, int] = _NO_CELLS, postponed: bool = False
-) -> Source | None:
+def find_source(definition: Any, *, cells: Mapping[str, int] = _NO_CELLS) -> Source | None:
     """Find the statement at the top level of a cell that made this function or class.
 
     None if there is no such statement: for lambdas, closures, code made by `exec`, the product of a decorator
     that doesn't lead to what it wraps, or a class that has no statement which agrees with it.
 
     `cells` maps the file names of the notebook's cells to their execution counts; without it, all that
-    `linecache` holds without a file counts as a cell. `postponed` says whether `from __future__ import
-    annotations` is in force, for a class that doesn't show it.
+    `linecache` holds without a file counts as a cell.
     """
     if isinstance(definition, type):
-        return _class_source(definition, cells, postponed=postponed)
+        return _class_source(definition, cells)
     return _function_source(definition, cells)
 
 
@@ -131,23 +128,15 @@ def _layers(definition: Any) -> Iterator[Any]:
 
 def wrapped(definition: Any) -> Any:
     """Return what a decorator has wrapped; `torch.jit.script` keeps it under a name of its own."""
-    inner = _attribute(definition, "__wrapped__")
-    return _attribute(definition, "_torchdynamo_inline") if inner is None else inner
+    inner = attribute(definition, "__wrapped__")
+    return attribute(definition, "_torchdynamo_inline") if inner is None else inner
 
 
 def home(definition: Any) -> tuple[str | None, str | None]:
     """Return the module and the qualified name that a function, class or decorated object goes by."""
-    inner = definition if _attribute(definition, "__module__") == "__main__" else wrapped(definition)
-    module, name = _attribute(inner, "__module__"), _attribute(inner, "__qualname__")
+    inner = definition if attribute(definition, "__module__") == "__main__" else wrapped(definition)
+    module, name = attribute(inner, "__module__"), attribute(inner, "__qualname__")
     return (module, name) if isinstance(module, str) and isinstance(name, str) else (None, None)
-
-
-def _attribute(value: Any, name: str) -> Any:
-    """Return an attribute, or None: any object may be asked, and some raise what they like."""
-    try:
-        return getattr(value, name, None)
-    except Exception:  # noqa: BLE001  # see above
-        return None
 
 
 def _found_function(function: FunctionType) -> _Found[Function] | None:
@@ -158,16 +147,15 @@ def _found_function(function: FunctionType) -> _Found[Function] | None:
     return None
 
 
-def _class_source(definition: type, cells: Mapping[str, int], *, postponed: bool) -> Source | None:
+def _class_source(definition: type, cells: Mapping[str, int]) -> Source | None:
     codes = [function.__code__ for function in evidence.own_functions(definition)]
     found = _proven(definition, codes) if codes else _likeliest(definition, cells)
     if found is None:
         return None
-    shown = evidence.annotations_are_postponed(definition, found.statement)
     if codes:
         postponed = any(_is_postponed(code) for code in codes if code.co_filename == found.filename)
-    elif shown is not None:
-        postponed = shown
+    else:
+        postponed = evidence.annotations_are_postponed(definition, found.statement)
     return _source(found, cells, postponed=postponed, wrapped=False)
 
 
@@ -223,7 +211,6 @@ def _source(found: _Found[_D], cells: Mapping[str, int], *, postponed: bool, wra
         text=text,
         origin=Origin(filename=found.filename, line=line, cell=cells.get(found.filename)),
         column=statement.col_offset,
-        decorators=tuple(ast.unparse(decorator) for decorator in statement.decorator_list),
         postponed=postponed,
         wrapped=wrapped,
     )
