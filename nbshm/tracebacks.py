@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 Dumps: TypeAlias = Callable[[Any], bytes]
-Loads: TypeAlias = Callable[[bytes], Any]
 
 OWN_DIRECTORY = os.path.join(os.path.dirname(__file__), "")  # noqa: PTH118, PTH120  # compared with co_filename, a str
 _FRAMES_AT_EACH_END = 50  # runaway recursion: more frames say nothing new, and a report should stay small
@@ -76,7 +75,6 @@ def report_exception(
     cells: Mapping[str, int] | None = None,
     rendered: str | None = None,
     dumps: Dumps = pickle.dumps,
-    loads: Loads = pickle.loads,
 ) -> ExceptionReport:
     """Extract a report from an exception.
 
@@ -88,7 +86,7 @@ def report_exception(
         message=safe_message(exception),
         frames=frames,
         rendered=render_plainly(exception) if rendered is None else rendered,
-        pickled=pack_exception(exception, dumps=dumps, loads=loads),
+        pickled=pack_exception(exception, dumps=dumps),
     )
 
 
@@ -202,29 +200,27 @@ class _Packed:
     suppress_context: bool
 
 
-def pack_exception(
-    exception: BaseException, *, dumps: Dumps = pickle.dumps, loads: Loads = pickle.loads
-) -> bytes | None:
+def pack_exception(exception: BaseException, *, dumps: Dumps = pickle.dumps) -> bytes | None:
     """Pickle an exception with its causes and contexts; None if it would not come back as what it is.
 
     A cause or context that can't be pickled is replaced by an `ExceptionStandIn`.
     """
-    own = _pickled(exception, dumps, loads)
+    own = _pickled(exception, dumps)
     if own is None:
         return None
-    return pickle.dumps(_packed(exception, own, dumps, loads, depth=0))
+    return pickle.dumps(_packed(exception, own, dumps, depth=0))
 
 
-def unpack_exception(packed: bytes, *, loads: Loads = pickle.loads) -> BaseException:
+def unpack_exception(packed: bytes) -> BaseException:
     """Return the exception that `pack_exception` pickled, with its causes and contexts."""
-    return _unpacked(pickle.loads(packed), loads)
+    return _unpacked(pickle.loads(packed))
 
 
-def _packed(exception: BaseException, own: bytes, dumps: Dumps, loads: Loads, *, depth: int) -> _Packed:
+def _packed(exception: BaseException, own: bytes, dumps: Dumps, *, depth: int) -> _Packed:
     def follow(other: BaseException | None) -> _Packed | None:
         if other is None or depth >= _LONGEST_CHAIN:
             return None
-        return _packed(other, _pickled_or_stand_in(other, dumps, loads), dumps, loads, depth=depth + 1)
+        return _packed(other, _pickled_or_stand_in(other, dumps), dumps, depth=depth + 1)
 
     return _Packed(
         own=own,
@@ -251,31 +247,29 @@ def _remade(kind: type[BaseException], args: tuple[Any, ...], attributes: dict[s
     return exception
 
 
-def _pickled(exception: BaseException, dumps: Dumps, loads: Loads) -> bytes | None:
+def _pickled(exception: BaseException, dumps: Dumps) -> bytes | None:
     """Pickle an exception so that it comes back as what it is, whatever arguments its `__init__` takes."""
-    return _tried(exception, exception, dumps, loads) or _tried(
-        _WithoutInit(exception), exception, dumps, loads
-    )
+    return _tried(exception, exception, dumps) or _tried(_WithoutInit(exception), exception, dumps)
 
 
-def _tried(form: object, exception: BaseException, dumps: Dumps, loads: Loads) -> bytes | None:
+def _tried(form: object, exception: BaseException, dumps: Dumps) -> bytes | None:
     try:
         pickled = dumps(form)
-        return pickled if type(loads(pickled)) is type(exception) else None
+        return pickled if type(pickle.loads(pickled)) is type(exception) else None
     except Exception:  # noqa: BLE001  # a foreign __reduce__ or __init__; None is how the report says so
         return None
 
 
-def _pickled_or_stand_in(exception: BaseException, dumps: Dumps, loads: Loads) -> bytes:
+def _pickled_or_stand_in(exception: BaseException, dumps: Dumps) -> bytes:
     stand_in = ExceptionStandIn(f"{type(exception).__name__}: {safe_message(exception)}")
-    return _pickled(exception, dumps, loads) or pickle.dumps(stand_in)
+    return _pickled(exception, dumps) or pickle.dumps(stand_in)
 
 
-def _unpacked(packed: _Packed, loads: Loads) -> BaseException:
-    exception: BaseException = loads(packed.own)
+def _unpacked(packed: _Packed) -> BaseException:
+    exception: BaseException = pickle.loads(packed.own)
     if packed.cause is not None:
-        exception.__cause__ = _unpacked(packed.cause, loads)
+        exception.__cause__ = _unpacked(packed.cause)
     if packed.context is not None:
-        exception.__context__ = _unpacked(packed.context, loads)
+        exception.__context__ = _unpacked(packed.context)
     exception.__suppress_context__ = packed.suppress_context
     return exception

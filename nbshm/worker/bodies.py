@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from nbshm.jobs import Body
-from nbshm.tracebacks import Dumps, ExceptionReport, Loads, safe_message
+from nbshm.tracebacks import Dumps, ExceptionReport, safe_message
 from nbshm.worker.cell_warnings import cells_by_number
 from nbshm.worker.refusals import nobody_at_the_keyboard
 from nbshm.worker.shell import WorkerShell, warm_up
@@ -28,7 +28,6 @@ class BodyRaised:
     """The body raised."""
 
     report: ExceptionReport
-    exception: BaseException
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,23 +54,22 @@ def run_body(
     voice: Voice,
     interrupted: Callable[[], bool],
     dumps: Dumps = pickle.dumps,
-    loads: Loads = pickle.loads,
 ) -> BodyEnd:
     """Run a body in a module and return how it ended.
 
-    `interrupted` tells whether nbshm's interrupt has arrived. `dumps` and `loads` are for the exception.
+    `interrupted` tells whether nbshm's interrupt has arrived. `dumps` is for the exception.
     """
     shell = warm_up()
     shell.adopt(module)
     cells = shell.compile.cells
     try:
         with shell.at_work(voice, interrupted), nobody_at_the_keyboard(), cells_by_number(cells):
-            return _end_of(body, shell, dumps, loads)
+            return _end_of(body, shell, dumps)
     except KeyboardInterrupt:  # when the body had ended already, or while its failure was being reported
         return BodyInterrupted()
 
 
-def _end_of(body: Body, shell: WorkerShell, dumps: Dumps, loads: Loads) -> BodyEnd:
+def _end_of(body: Body, shell: WorkerShell, dumps: Dumps) -> BodyEnd:
     try:
         return BodyValue(value=shell.execute(shell.prepare(body)))
     except BaseException as error:  # noqa: BLE001  # every way in which code can end is told
@@ -79,7 +77,7 @@ def _end_of(body: Body, shell: WorkerShell, dumps: Dumps, loads: Loads) -> BodyE
             return BodyInterrupted()
         if isinstance(error, SystemExit):
             return _exit(error, shell)
-        return BodyRaised(report=shell.report(error, dumps=dumps, loads=loads), exception=error)
+        return BodyRaised(report=shell.report(error, dumps=dumps))
 
 
 def _exit(error: SystemExit, shell: WorkerShell) -> BodyEnd:

@@ -27,7 +27,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets import Type, default
 
 from nbshm.jobs import Body
-from nbshm.tracebacks import Dumps, ExceptionReport, Loads, report_exception
+from nbshm.tracebacks import Dumps, ExceptionReport, report_exception
 from nbshm.worker.cells import CellCompiler, at_its_line
 from nbshm.worker.loops import Loop
 from nbshm.worker.refusals import refusal
@@ -232,12 +232,10 @@ class WorkerShell(InteractiveShell):
         finally:
             self.display_pub.voice, self.interrupted = None, _never
 
-    def report(
-        self, error: BaseException, *, dumps: Dumps = pickle.dumps, loads: Loads = pickle.loads
-    ) -> ExceptionReport:
+    def report(self, error: BaseException, *, dumps: Dumps = pickle.dumps) -> ExceptionReport:
         """Report an exception as the notebook would show it."""
         rendered = self.renderer.render(error)
-        return report_exception(error, cells=self.compile.cells, rendered=rendered, dumps=dumps, loads=loads)
+        return report_exception(error, cells=self.compile.cells, rendered=rendered, dumps=dumps)
 
 
 def warm_up() -> WorkerShell:
