@@ -13,12 +13,12 @@ from __future__ import annotations
 import io
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from multiprocessing import context, spawn
+from collections.abc import Callable, Mapping
+from multiprocessing import spawn
 from types import TracebackType
 from typing import Any
 
+from nbshm.default_start_method import start_method_kept
 from nbshm.definitions.sources import home
 from nbshm.jobs import Program
 from nbshm.packing import Needs, Notebook, pack
@@ -62,7 +62,7 @@ class MainHook:
     def preparation_data(self, name: str) -> dict[str, Any]:
         """Return what a child is prepared with, the notebook's main module included."""
         assert self._original is not None  # noqa: S101  # this is called only while it is installed
-        with unpinned_start_method():
+        with start_method_kept():
             data = dict(self._original(name))
         if sys.modules.get("__main__") is not None and self._is_notebook():
             data.pop("init_main_from_name", None)
@@ -73,21 +73,6 @@ class MainHook:
 
     def _is_notebook(self) -> bool:
         return vars(sys.modules["__main__"]) is self._notebook.namespace
-
-
-@contextmanager
-def unpinned_start_method() -> Iterator[None]:
-    """Keep the default start method as undecided as it was.
-
-    `get_preparation_data` asks for the default start method, and asking decides it: `set_start_method` in a
-    later cell would fail. There is no public way to ask without deciding.
-    """
-    default: Any = context._default_context  # noqa: SLF001  # see above
-    before = default._actual_context  # noqa: SLF001
-    try:
-        yield
-    finally:
-        default._actual_context = before  # noqa: SLF001
 
 
 class MainModule:

@@ -13,9 +13,10 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from multiprocessing import forkserver, get_start_method, set_start_method
+from multiprocessing import forkserver
 from typing import Any
 
+from nbshm.default_start_method import start_method_kept
 from nbshm.processes.directories import Directory
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.trackers import ensure_tracker
@@ -113,17 +114,6 @@ def interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextlib.contextmanager
-def start_method_kept() -> Iterator[None]:
-    """Keep multiprocessing's default start method open if it was: asking for it the usual way fixes it."""
-    before = get_start_method(allow_none=True)
-    try:
-        yield
-    finally:
-        if before is None:
-            set_start_method(None, force=True)
 
 
 def _pid(server: Any) -> int | None:

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from crews import METHODS, perform, supervised, wait_until_gone
 
+from nbshm.default_start_method import start_method_kept
 from nbshm.errors import ParallelError
 from nbshm.processes.launcher import Launcher
-from nbshm.processes.servers import Server, interrupts_blocked, start_method_kept
+from nbshm.processes.servers import Server, interrupts_blocked
 from nbshm.processes.sweeping import Sweeper
 
 
