@@ -25,8 +25,8 @@ from nbshm.processes.readiness import wait_readable
 from nbshm.processes.transport import Channel, Frame
 from nbshm.tracebacks import report_exception
 from nbshm.worker import lifeline, standard_streams
-from nbshm.worker.departure import leave_kernel
 from nbshm.worker.kernel_interrupts import KernelInterrupts
+from nbshm.worker.leaving import leave_kernel
 from nbshm.worker.whereabouts import Whereabouts
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nbshm.worker.departure import leave_kernel
+from nbshm.worker.leaving import leave_kernel
 
 
 def in_forked_child(function):
