@@ -52,8 +52,6 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
                 definitions = build(module, job.program, _stream(values))
         except Exception as error:  # noqa: BLE001  # imports, definitions and unpickling run what they like
             return _unprepared(error, seat)
-        if job.forked:
-            definitions = _definitions(vars(module))
         _complete(module, cells, seat)
         seat.say(Started(rank=seat.rank))
         return _run(
@@ -62,15 +60,6 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
             seat,
             ResultPickling(definitions=definitions, mapping=mapping, namespace=vars(module)),
         )
-
-
-def _definitions(namespace: dict[str, Any]) -> dict[str, Any]:
-    """Return the functions and classes that the notebook has under their own names."""
-    return {
-        name: value
-        for name, value in namespace.items()
-        if getattr(value, "__module__", None) == "__main__" and getattr(value, "__qualname__", None) == name
-    }
 
 
 def _rank(seat: Seat, board: Board) -> Rank:
