@@ -1,7 +1,7 @@
 """Start the workers of a run, whatever the start method, and own what all runs share.
 
     launch ── socketpair, two pipes ──▶ start method ──▶ process: life.main(its end of the socket)
-       └───── Setup(rank, nprocs) + stdout, stderr, lifeline ──────────▶┘   (over that socket; then the job)
+       └───── Setup(rank, nprocs) + stdout, stderr, lifeline, page ────▶┘   (over that socket; then the job)
 
 One road for all start methods, also for a worker that stands ready before there is a job.
 """
@@ -16,13 +16,14 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import util
 
+from nbshm.option_table import StartMethod
 from nbshm.processes.allowances import check_workers
 from nbshm.processes.kernel_signals import interrupts_put_off
 from nbshm.processes.lifelines import Lifeline
 from nbshm.processes.messages import Setup
 from nbshm.processes.places import new_page
 from nbshm.processes.servers import Server
-from nbshm.processes.start_methods import ForkMethod, ForkserverMethod, Method, SpawnMethod, StartMethod
+from nbshm.processes.start_methods import ForkMethod, ForkserverMethod, Method, SpawnMethod
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.transport import Channel
 from nbshm.processes.workers import Worker, Workers

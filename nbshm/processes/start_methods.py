@@ -30,14 +30,12 @@ from multiprocessing import (
     spawn,
     util,
 )
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from nbshm.processes.servers import Server, interrupts_blocked
 from nbshm.processes.trackers import ensure_tracker
 from nbshm.processes.workers import Popen
 from nbshm.worker.life import ForkedWorkerProcess, WorkerProcess
-
-StartMethod: TypeAlias = Literal["forkserver", "spawn", "fork"]
 
 
 class Method(Protocol):

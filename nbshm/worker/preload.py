@@ -29,10 +29,10 @@ def leave_group() -> None:
     os.setpgid(0, 0)
 
 
-def preload(modules: tuple[str, ...] = MODULES) -> None:
+def preload() -> None:
     """Import the modules, and do once what is slow the first time."""
     sys.path[:] = [entry for entry in sys.path if entry]  # the directory that the notebook happens to be in
-    for module in modules:
+    for module in MODULES:
         with contextlib.suppress(ImportError):  # the worker that needs it will say what is missing
             importlib.import_module(module)
     rehearse()
