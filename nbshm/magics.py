@@ -1,4 +1,4 @@
-"""IPython's side of the door: `%%parallel`, `%parallel`, `%shm_strategy`, their help and their completion."""
+"""IPython's side of the door: the magics, `%debug` among them, their help and their completion."""
 
 from __future__ import annotations
 
@@ -84,7 +84,6 @@ class _Magic:
 
     def __call__(self, function: F) -> F:
         function.__doc__ = self._help
-        # Any, because IPython's annotations accept no method.
         marks = {"line": line_magic, "cell": cell_magic, "line_cell": line_cell_magic}
         mark: Any = marks[self._kind]  # IPython's annotations accept no method
         marked: F = mark(self._name)(function)

@@ -1,12 +1,12 @@
 """Storages of CPU tensors: how they travel, and how their memory is moved under them.
 
-Who keeps a storage alive ------------------------- The memory of a storage can be swapped in place: every
-tensor over it follows, whatever holds the tensor. What does not follow is a raw pointer that somebody took:
-a numpy view, a DLPack consumer. So before memory is moved, all that holds the storage must be known. A
-storage that `Tensor.numpy()` was called on, or that lies over foreign memory, says so by not being
-resizable. A DLPack consumer holds a reference to a tensor in C++, so the counts of the storage and of its
-tensors show it when all tensors that Python knows have been accounted for; so does an autograd graph, which
-would follow, but can't be told apart. What can't be explained is mirrored, which is right in any case.
+*Who keeps a storage alive.* The memory of a storage can be swapped in place: every tensor over it follows,
+whatever holds the tensor. What does not follow is a raw pointer that somebody took: a numpy view, a DLPack
+consumer. So before memory is moved, all that holds the storage must be known. A storage that `Tensor.numpy()`
+was called on, or that lies over foreign memory, says so by not being resizable. A DLPack consumer holds a
+reference to a tensor in C++, so the counts of the storage and of its tensors show it when all tensors that
+Python knows have been accounted for; so does an autograd graph, which would follow, but can't be told apart.
+What can't be explained is mirrored, which is right in any case.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The ladder by which a rank is ended, for failure elsewhere, interrupt, timeout and stop alike.
 
-Order of endings. First KeyboardInterrupt in the rank's code, so that its `finally` blocks run; after the
+*Order of endings.* First KeyboardInterrupt in the rank's code, so that its `finally` blocks run; after the
 grace period SIGTERM, for code that swallows it or sits in C; a second later SIGKILL, which a stopped process
 and one that ignores SIGTERM obey too. Who is in a hurry skips to SIGKILL. The rank's own children, what is
 left of its process group, are killed when its process has ended.
