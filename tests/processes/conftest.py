@@ -43,7 +43,8 @@ def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     multiprocessing.set_start_method(None, force=True)  # what was unpickled may have fixed it
     gc.collect()
-    assert _held() == before
+    # Fewer is no leak: a thread of an earlier test may have been on its way out.
+    assert [(now, then) for now, then in zip(_held(), before, strict=True) if now > then] == []
 
 
 def _held() -> tuple[int, int]:
