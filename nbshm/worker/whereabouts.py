@@ -6,6 +6,7 @@ of memory that the kernel has too.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import mmap
 import os
@@ -32,18 +33,13 @@ class Whereabouts:
     def followed(self, cells: Mapping[str, int]) -> Iterator[None]:
         """Follow the calling thread; `cells` are the numbers of cells by the file names of their code."""
         ended = threading.Event()
-        thread = threading.Thread(
-            target=self._follow,
-            args=(threading.get_ident(), cells, ended),
-            name="nbshm-whereabouts",
-            daemon=True,
-        )
-        thread.start()
+        # Not threading.Thread: to start and to join one is to wait for a turn of the other thread, which takes
+        # milliseconds where there are more ranks than cores. This one goes by itself when the body has ended.
+        _thread.start_new_thread(self._follow, (threading.get_ident(), cells, ended))
         try:
             yield
         finally:
             ended.set()
-            thread.join()
 
     def _follow(self, thread: int, cells: Mapping[str, int], ended: threading.Event) -> None:
         pause, last = _FIRST_SECONDS, ""
