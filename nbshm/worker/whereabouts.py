@@ -33,7 +33,7 @@ class Whereabouts:
     def followed(self, cells: Mapping[str, int]) -> Iterator[None]:
         """Follow the calling thread; `cells` are the numbers of cells by the file names of their code."""
         ended = threading.Event()
-        # Not threading.Thread: to start and to join one is to wait for a turn of the other thread, which takes
+        # Not threading.Thread: to start and to join one is to wait for the other thread's turn, which takes
         # milliseconds where there are more ranks than cores. This one goes by itself when the body has ended.
         _thread.start_new_thread(self._follow, (threading.get_ident(), cells, ended))
         try:
