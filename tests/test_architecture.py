@@ -107,14 +107,6 @@ def test_loading_the_extension_imports_nothing_heavy() -> None:
     assert imported & {"torch", "numpy", "ipywidgets", "psutil", "pandas", "matplotlib"} == set()
 
 
-def test_the_package_speaks_of_itself_alone() -> None:
-    texts = [
-        path.read_text() for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
-    ]
-    texts += [(ROOT / room).read_text() for room in ROOMS]
-    assert [text for text in texts if "/work/" in text] == []
-
-
 def test_the_readme_has_the_table_of_options() -> None:
     from nbshm.option_table import markdown_table
 
