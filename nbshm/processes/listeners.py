@@ -58,8 +58,9 @@ class Listener:
             os.close(fd)
 
     def _printed(self) -> Iterator[Event]:
+        stderr = self._pipes["stderr"].read()  # first: what was printed before it is in the other pipe by now
         yield from self._place(self._in_text.text(self._pipes["stdout"].read()))
-        yield from self._text("stderr", self._pipes["stderr"].read())
+        yield from self._text("stderr", stderr)
 
     def _frames(self) -> list[Frame | Note]:
         try:
