@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any
 
+from nbshm.attributes import found_at
 from nbshm.definitions.by_value import reduce_function
 from nbshm.definitions.names import code_names
 from nbshm.jobs import Program, Tail
@@ -100,18 +101,11 @@ class _Reference:
         if getattr(value, "__module__", None) != "__main__":
             return NotImplemented
         path = getattr(value, "__qualname__", None)
-        if isinstance(path, str) and self._found(path) is value and not _holds_arrays(value):
+        if isinstance(path, str) and found_at(path, self._namespace) is value and not _holds_arrays(value):
             return path
         if isinstance(value, FunctionType) and value.__globals__ is self._namespace:
             return reduce_function(value)
         return NotImplemented
-
-    def _found(self, path: str) -> Any:
-        root, *rest = path.split(".")
-        found = self._namespace.get(root)
-        for name in rest:
-            found = getattr(found, name, None)
-        return found
 
 
 def _needed(names: Iterable[str], namespace: dict[str, Any]) -> Iterator[str]:

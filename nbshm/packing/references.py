@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeAlias
 
-from nbshm.attributes import attribute
+from nbshm.attributes import found_at
 from nbshm.definitions.by_value import is_cached, is_generic, reduce_cached, reduce_function, reduce_generic
 from nbshm.definitions.lifting import Lifted
 from nbshm.definitions.sources import home
@@ -46,11 +46,8 @@ class References:
 
     def _definition(self, value: Any, path: str) -> Lifted | None:
         """Return the definition that has the value at this path, if it can be lifted."""
-        root, *names = path.split(".")
-        found: Any = self._knowledge.namespace.get(root)
-        for name in names:
-            found = attribute(found, name)
-        return self._knowledge.definition(root) if found is value else None
+        found = found_at(path, self._knowledge.namespace)
+        return self._knowledge.definition(path.partition(".")[0]) if found is value else None
 
     def _in_full(self, value: Any) -> Any:
         if isinstance(value, FunctionType) and value.__globals__ is self._knowledge.namespace:

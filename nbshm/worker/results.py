@@ -7,6 +7,7 @@ from collections.abc import Mapping as Names
 from types import FunctionType
 from typing import Any
 
+from nbshm.attributes import found_at
 from nbshm.definitions.by_value import known_class, known_classes
 from nbshm.definitions.returned import Globals, own_names, reduce_returned
 from nbshm.definitions.sources import home
@@ -58,7 +59,7 @@ class ResultPickling:
         module, path = home(value)
         if module != "__main__" or path is None:
             return NotImplemented
-        if self._is_known(value, path):
+        if found_at(path, self._definitions) is value:
             return path
         if isinstance(value, type) and value in self._classes:
             return known_class, (self._classes[value],)
@@ -69,13 +70,6 @@ class ResultPickling:
         if function not in self._own:
             self._own[function] = own_names(function, self._namespace, self._notebook_names)
         return reduce_returned(function, self._own[function])
-
-    def _is_known(self, value: Any, path: str) -> bool:
-        root, *rest = path.split(".")
-        found = self._definitions.get(root)
-        for name in rest:
-            found = getattr(found, name, None)
-        return found is value
 
 
 def _is_plain(outcome: Outcome) -> bool:
