@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nbshm.descriptor_limit import allow_descriptors
 from nbshm.errors import NoRoom
 from nbshm.memory import limits
 from nbshm.memory.decisions import Copied, Moves
@@ -12,6 +13,7 @@ from nbshm.memory.regions import Layout, Region, lay_out
 from nbshm.memory.segments import Segment, Segments
 
 _DESCRIPTORS_OF_A_SEGMENT = 2  # ours, and the copy that Python's mmap keeps
+_SPARE_DESCRIPTORS = 64  # for the run itself, and what else the kernel opens meanwhile
 
 
 def make_room(
@@ -46,8 +48,8 @@ def _lay_out(regions: Sequence[Region], names: NotebookNames) -> Layout:
     file_limit = limits.largest_file()
     largest = None if file_limit is None else file_limit.nbytes
     layout = lay_out(regions, largest=largest)
-    wanted = _DESCRIPTORS_OF_A_SEGMENT * len(layout.sizes)
-    if limits.descriptors_left(wanted) < wanted:
+    wanted = _DESCRIPTORS_OF_A_SEGMENT * len(layout.sizes) + _SPARE_DESCRIPTORS
+    if allow_descriptors(wanted) < wanted:
         layout = lay_out(regions, largest=largest, together=True)
     if file_limit is not None and max(layout.sizes) > file_limit.nbytes:
         biggest = max(region.nbytes for region in regions)

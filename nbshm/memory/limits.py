@@ -1,4 +1,4 @@
-"""What there is room for: memory, file size, descriptors.
+"""What there is room for: memory, addresses, file size, /dev/shm.
 
 Asked before anything is moved: a page of shared memory that can't be had is a bus error, or a kill, where
 it is first touched.
@@ -6,14 +6,18 @@ it is first touched.
 
 from __future__ import annotations
 
+import os
 import resource
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_SPARE_DESCRIPTORS = (
-    64  # for the sockets and pipes of the run itself, and what else the kernel opens meanwhile
-)
+from nbshm.control_groups import group_directories, text_of
+
+_MEMORY = Path("/proc/meminfo")
+_OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+_STRICT = "2"  # only with this value does Linux count what was promised, and refuse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,86 +41,95 @@ def largest_file() -> Room | None:
     )
 
 
-def memory_left() -> Room | None:
-    """Return the least of the machine's free memory and that of this process's control groups."""
-    return min([*_machine(), *_control_groups()], key=lambda room: room.nbytes, default=None)
-
-
-def descriptors_left(wanted: int) -> int:
-    """Return how many descriptors a run may take; for `wanted` the soft limit is raised as far as it goes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    needed = used + wanted + _SPARE_DESCRIPTORS
-    if soft != resource.RLIM_INFINITY and needed > soft:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else max(0, soft - used - _SPARE_DESCRIPTORS)
-
-
-def _machine() -> Iterator[Room]:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except FileNotFoundError:
-        return
-    kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
-    yield Room(
-        nbytes=1024 * (kilobytes.get("MemAvailable", 0) + kilobytes.get("SwapFree", 0)),
-        where="this machine's memory",
-        remedy="Free some, or use smaller pieces.",
+def addresses_left() -> Room | None:
+    """Return what the limit for this process's mappings leaves; None if there is none."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    pages = int(text_of(Path("/proc/self/statm")).split()[0])
+    return Room(
+        nbytes=max(0, limit - pages * os.sysconf("SC_PAGE_SIZE")),
+        where="what this process may map (RLIMIT_AS)",
+        remedy="Raise the limit (ulimit -v), or use smaller pieces.",
     )
 
 
-def _control_groups() -> Iterator[Room]:
+def memory_left() -> Room | None:
+    """Return the least of the machine's free memory and that of this process's control groups."""
+    kilobytes = _counts(text_of(_MEMORY), separator=":")
+    swap = 1024 * kilobytes.get("SwapFree", 0)
+    groups = (room_in_group(directory, swap=swap) for directory in group_directories("memory"))
+    rooms = [*_machine(kilobytes), *(room for room in groups if room is not None)]
+    return min(rooms, key=lambda room: room.nbytes, default=None)
+
+
+def shared_memory_left(directory: str = "/dev/shm") -> Room | None:  # noqa: S108  # it is only looked at
+    """Return what is left for memory with a name, which torch and multiprocessing use; None without any."""
     try:
-        memberships = Path("/proc/self/cgroup").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return
-    for directory in group_directories(memberships, Path("/sys/fs/cgroup")):
-        room = room_in_group(directory)
-        if room is not None:
-            yield room
-
-
-def group_directories(memberships: str, root: Path) -> Iterator[Path]:
-    """Yield the directories of memory control groups in /proc/self/cgroup, each with those above it."""
-    for line in memberships.splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number == "0" or "memory" in controllers.split(","):
-            top = root if number == "0" else root / "memory"
-            group = top / path.lstrip("/")
-            yield group
-            yield from (parent for parent in group.parents if parent.is_relative_to(top))
-
-
-def room_in_group(directory: Path) -> Room | None:
-    """Return what a control group, of either version, leaves; None if it sets no limit."""
-    limit = _first_number(directory / "memory.max", directory / "memory.limit_in_bytes")
-    used = _first_number(directory / "memory.current", directory / "memory.usage_in_bytes")
-    if limit is None or used is None:
+        status = os.statvfs(directory)
+    except OSError:
         return None
     return Room(
-        nbytes=max(0, limit - used + _reclaimable(directory)),
+        nbytes=status.f_bavail * status.f_frsize,
+        where=directory,
+        remedy=f"Make {directory} larger: docker run --shm-size=2g; in Kubernetes mount an emptyDir with "
+        "medium: Memory there.",
+    )
+
+
+def room_in_group(directory: Path, *, swap: int) -> Room | None:
+    """Return what a control group, of either version, leaves; None if it sets no limit.
+
+    Beyond its limit a group may use the machine's `swap` bytes, as far as a limit of its own lets it.
+    """
+    limit = _number(directory, "memory.max", "memory.limit_in_bytes")
+    used = _number(directory, "memory.current", "memory.usage_in_bytes")
+    if limit is None or used is None:
+        return None
+    left = limit - used + _reclaimable(directory)
+    return Room(
+        nbytes=max(0, left + min(swap, _swap_left(directory, memory=limit - used))),
         where="this container's memory limit",
         remedy="Raise the container's memory limit, free some, or use smaller pieces.",
     )
 
 
-def _first_number(*files: Path) -> int | None:
-    """Read the first of the files that there is; None for `max`, which is no limit."""
-    for file in files:
-        try:
-            text = file.read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        return int(text) if text.isdigit() else None
-    return None
+def _machine(kilobytes: dict[str, int]) -> Iterator[Room]:
+    if "MemAvailable" not in kilobytes:
+        return
+    remedy = "Free some, or use smaller pieces."
+    nbytes = 1024 * (kilobytes["MemAvailable"] + kilobytes.get("SwapFree", 0))
+    yield Room(nbytes=nbytes, where="this machine's memory", remedy=remedy)
+    if text_of(_OVERCOMMIT) == _STRICT:
+        nbytes = 1024 * max(0, kilobytes["CommitLimit"] - kilobytes["Committed_AS"])
+        yield Room(nbytes=nbytes, where="what this machine promises (vm.overcommit_memory=2)", remedy=remedy)
 
 
 def _reclaimable(directory: Path) -> int:
     """Return the bytes of cached files that the system gives up when memory is needed."""
-    try:
-        lines = (directory / "memory.stat").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    counts = dict(line.split(maxsplit=1) for line in lines)
-    return int(counts.get("total_inactive_file", counts.get("inactive_file", 0)))
+    counts = _counts(text_of(directory / "memory.stat"), separator=" ")
+    total = "total_" if "total_inactive_file" in counts else ""  # those below included
+    return sum(counts.get(f"{total}{kind}_file", 0) for kind in ("active", "inactive"))
+
+
+def _swap_left(directory: Path, *, memory: int) -> int:
+    """Return how much swap a group may still use; version 1 limits the sum of `memory` and swap."""
+    limit = _number(directory, "memory.swap.max")
+    if limit is not None:
+        return max(0, limit - (_number(directory, "memory.swap.current") or 0))
+    limit = _number(directory, "memory.memsw.limit_in_bytes")
+    if limit is not None:
+        return max(0, limit - (_number(directory, "memory.memsw.usage_in_bytes") or 0) - memory)
+    return sys.maxsize
+
+
+def _number(directory: Path, *names: str) -> int | None:
+    """Read the first of the files that there is; None for `max`, which is no limit."""
+    text = next((text for name in names if (text := text_of(directory / name))), "")
+    return int(text) if text.isdigit() else None
+
+
+def _counts(text: str, *, separator: str) -> dict[str, int]:
+    """Read lines of a name, a separator, a number and perhaps a unit."""
+    pairs = (line.split(separator, 1) for line in text.splitlines())
+    return {name: int(rest.split()[0]) for name, rest in pairs}

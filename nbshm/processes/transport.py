@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nbshm.processes.allowances import allow_descriptors
+from nbshm.descriptor_limit import allow_descriptors
 
 _HEADER = struct.Struct("<QI")
 _BATCH = 250

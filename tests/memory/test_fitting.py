@@ -8,7 +8,7 @@ import torch
 from memory_notebook import Notebook, in_segment
 
 from nbshm.errors import NoRoom
-from nbshm.memory import limits
+from nbshm.memory import fitting, limits
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_soft_limit_of_descriptors_is_raised(notebook: Notebook, limited):
 
 
 def test_where_descriptors_are_few_big_tensors_share_a_segment(notebook: Notebook, monkeypatch):
-    monkeypatch.setattr(limits, "descriptors_left", lambda _: 2)
+    monkeypatch.setattr(fitting, "allow_descriptors", lambda _: 66)
     notebook["first"], notebook["second"] = torch.zeros(2_100_000), torch.zeros(2_100_000)
     _, placement = notebook.place("first", "second")
     with placement:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import resource
-from pathlib import Path
+
+import pytest
 
 from nbshm.memory import limits
 
@@ -12,34 +14,69 @@ def test_a_machine_has_some_memory_left():
     assert 0 < room.nbytes < 2**50
 
 
-def test_both_versions_of_control_groups_are_read(tmp_path):
-    new, old = tmp_path / "new", tmp_path / "old"
-    for directory in (new, old):
-        directory.mkdir()
-    (new / "memory.max").write_text("1000\n")
-    (new / "memory.current").write_text("400\n")
-    (new / "memory.stat").write_text("anon 5\ninactive_file 100\n")
-    (old / "memory.limit_in_bytes").write_text("1000\n")
-    (old / "memory.usage_in_bytes").write_text("400\n")
-    assert [limits.room_in_group(directory).nbytes for directory in (new, old)] == [700, 600]
+@pytest.fixture
+def group(tmp_path):
+    """Return what writes a control group's files and tells what it leaves."""
+
+    def left(swap: int = 0, **files: object) -> int | None:
+        for name, content in files.items():
+            (tmp_path / f"memory.{name}").write_text(f"{content}\n")
+        room = limits.room_in_group(tmp_path, swap=swap)
+        return room and room.nbytes
+
+    return left
 
 
-def test_a_group_without_a_limit_sets_none(tmp_path):
-    (tmp_path / "memory.max").write_text("max\n")
-    (tmp_path / "memory.current").write_text("400\n")
-    assert limits.room_in_group(tmp_path) is None
-    assert limits.room_in_group(tmp_path / "missing") is None
+def test_a_group_of_version_two_leaves_its_limit_less_what_can_not_be_reclaimed(group):
+    assert group(max=1000, current=400, stat="anon 5\nactive_file 7\ninactive_file 100") == 707
 
 
-def test_the_groups_of_this_process_are_those_up_to_the_top():
-    text = "4:memory:/a/b\n3:cpu:/x\n0::/c\n"
-    assert list(limits.group_directories(text, Path("/sys"))) == [
-        Path("/sys/memory/a/b"),
-        Path("/sys/memory/a"),
-        Path("/sys/memory"),
-        Path("/sys/c"),
-        Path("/sys"),
-    ]
+def test_a_group_of_version_one_counts_the_groups_below(group):
+    stat = "inactive_file 3\ntotal_active_file 7\ntotal_inactive_file 100"
+    assert group(limit_in_bytes=1000, usage_in_bytes=400, stat=stat) == 707
+
+
+def test_a_group_of_version_two_may_use_swap_up_to_a_limit_of_its_own(group):
+    assert group(swap=90, max=1000, current=400) == 690
+    assert group(**{"swap.max": 50, "swap.current": 20}, swap=90) == 630
+    assert group(**{"swap.max": "max"}, swap=90) == 690
+
+
+def test_a_group_of_version_one_may_use_swap_up_to_the_limit_of_both(group):
+    both = {"memsw.limit_in_bytes": 1200, "memsw.usage_in_bytes": 420}
+    assert group(**both, limit_in_bytes=1000, usage_in_bytes=400, swap=5000) == 780
+
+
+def test_a_group_without_a_limit_sets_none(group, tmp_path):
+    assert limits.room_in_group(tmp_path / "missing", swap=0) is None
+    assert group(max="max", current=400) is None
+
+
+def test_a_machine_that_promises_no_more_than_it_has_says_so(tmp_path, monkeypatch):
+    meminfo, overcommit = tmp_path / "meminfo", tmp_path / "overcommit"
+    meminfo.write_text("MemAvailable: 900 kB\nSwapFree: 0 kB\nCommitLimit: 500 kB\nCommitted_AS: 400 kB\n")
+    monkeypatch.setattr(limits, "_MEMORY", meminfo)
+    monkeypatch.setattr(limits, "_OVERCOMMIT", overcommit)
+    monkeypatch.setattr(limits, "group_directories", lambda _: ())
+    for setting, where, kilobytes in [("0", "this machine's memory", 900), ("2", "promises", 100)]:
+        overcommit.write_text(f"{setting}\n")
+        room = limits.memory_left()
+        assert where in room.where
+        assert room.nbytes == kilobytes * 1024
+
+
+def test_the_address_space_that_is_left_is_the_limit_less_what_is_mapped(monkeypatch):
+    assert limits.addresses_left() is None
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**50, 2**50))
+    assert 2**49 < limits.addresses_left().nbytes < 2**50
+
+
+def test_room_in_dev_shm_is_what_the_file_system_has_left(tmp_path):
+    status = os.statvfs(tmp_path)
+    room = limits.shared_memory_left(str(tmp_path))
+    assert abs(room.nbytes - status.f_bavail * status.f_frsize) < 2**30
+    assert "--shm-size" in room.remedy
+    assert limits.shared_memory_left(str(tmp_path / "missing")) is None
 
 
 def test_the_file_size_limit_is_read(monkeypatch):
@@ -47,13 +84,3 @@ def test_the_file_size_limit_is_read(monkeypatch):
     assert limits.largest_file() is None
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, resource.RLIM_INFINITY))
     assert limits.largest_file().nbytes == 1000
-
-
-def test_descriptors_are_counted_against_the_limit():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (90, hard))
-        assert limits.descriptors_left(5) >= 5
-        assert limits.descriptors_left(2**40) < 2**40
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+from collections.abc import Iterator
+
+import pytest
+
+from nbshm.descriptor_limit import allow_descriptors, opened_descriptors
+
+NOFILE = resource.RLIMIT_NOFILE
+
+
+@pytest.fixture(autouse=True)
+def hard() -> Iterator[int]:
+    before = resource.getrlimit(NOFILE)
+    yield before[1]
+    resource.setrlimit(NOFILE, before)
+
+
+def test_a_limit_that_is_high_enough_is_left_alone():
+    before = resource.getrlimit(NOFILE)
+    assert allow_descriptors(5) >= 5
+    assert resource.getrlimit(NOFILE) == before
+
+
+def test_the_soft_limit_is_raised_as_far_as_it_goes(hard):
+    resource.setrlimit(NOFILE, (max(opened_descriptors()) + 1, hard))
+    assert allow_descriptors(5) >= 5
+    assert allow_descriptors(2**40) < 2**40
+    assert resource.getrlimit(NOFILE)[0] == hard
+
+
+def test_as_many_can_be_opened_as_is_said(hard, monkeypatch):
+    high = os.dup2(0, max(opened_descriptors()) + 20)  # above the limit that follows, it takes no room below
+    resource.setrlimit(NOFILE, (high, hard))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (high, high))
+    allowed, made = allow_descriptors(100), []
+    with contextlib.suppress(OSError):
+        while True:
+            made.append(os.dup(0))
+    for fd in (high, *made):
+        os.close(fd)
+    assert len(made) - allowed in {0, 1}  # the directory that they are counted in is open meanwhile
