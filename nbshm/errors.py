@@ -138,14 +138,17 @@ class NoRoom(ParallelError, MemoryError):  # noqa: N818  # its name is the condi
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """The kernel was interrupted while a parallel cell ran; all its workers have ended."""
+    """A run was ended by the kernel's interrupt or by Stop, as `by` tells; all its workers are gone."""
 
-    def __init__(self, stopped: Sequence[Stopped] = ()) -> None:
-        super().__init__("\n".join(["the run was interrupted.", *_stops(stopped)]))
+    def __init__(
+        self, stopped: Sequence[Stopped] = (), *, by: Literal["interrupted", "stopped"] = "interrupted"
+    ) -> None:
+        super().__init__("\n".join([f"the run was {by}.", *_stops(stopped)]))
         self.stopped = tuple(stopped)
+        self.by = by
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.stopped,)
+        return partial(type(self), self.stopped, by=self.by), ()
 
     def _render_traceback_(self) -> list[str]:
         """Show a line per rank in place of the frames in which the kernel waited, as IPython's hook."""

@@ -22,60 +22,54 @@ else:
         from nbshm.torchless import ProcessExitedException, ProcessRaisedException
 
 
-class RankRaised(ParallelError, ProcessRaisedException):  # noqa: N818  # its name is the condition
+class _RankFailed(ParallelError):  # noqa: N818  # its name is the condition
+    """What both have: the failures that they tell, and how they travel."""
+
+    def __init__(
+        self,
+        failures: Sequence[RankFailure],
+        *,
+        stopped: Sequence[Stopped] = (),
+        results: Sequence[Any] = (),
+        output: Callable[[int], str] | None = None,
+    ) -> None:
+        ParallelError.__init__(
+            self, story(failures, stopped), failures=failures, results=results, output=output
+        )
+        self.stopped = tuple(stopped)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), self.failures, stopped=self.stopped), ()
+
+
+class RankRaised(_RankFailed, ProcessRaisedException):
     """The code of at least one rank raised an exception.
 
     `__cause__` is the exception of the rank that failed first, `error_index` that rank, `error_pid` its
     process id.
     """
 
-    def __init__(
-        self,
-        failures: Sequence[RankFailure],
-        *,
-        stopped: Sequence[Stopped] = (),
-        results: Sequence[Any] = (),
-        output: Callable[[int], str] | None = None,
-    ) -> None:
-        ParallelError.__init__(
-            self, story(failures, stopped), failures=failures, results=results, output=output
-        )
-        self.stopped = tuple(stopped)
+    def __init__(self, failures: Sequence[RankFailure], **facts: Any) -> None:
+        _RankFailed.__init__(self, failures, **facts)
         root = failures[0]
         ProcessRaisedException.__init__(self, str(self), root.rank, root.pid)
         if isinstance(root, Raised):
             self.__cause__ = original_exception(root.report)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), self.failures, stopped=self.stopped), ()
 
-
-class RankDied(ParallelError, ProcessExitedException):  # noqa: N818  # its name is the condition
+class RankDied(_RankFailed, ProcessExitedException):
     """The process of a rank ended on its own, by a signal or with an exit code other than 0.
 
     `error_index` is the rank that ended first, `error_pid` its process id; `exit_code` is as in
     multiprocessing, negative for a signal, whose name is `signal_name`.
     """
 
-    def __init__(
-        self,
-        failures: Sequence[RankFailure],
-        *,
-        stopped: Sequence[Stopped] = (),
-        results: Sequence[Any] = (),
-        output: Callable[[int], str] | None = None,
-    ) -> None:
-        ParallelError.__init__(
-            self, story(failures, stopped), failures=failures, results=results, output=output
-        )
-        self.stopped = tuple(stopped)
+    def __init__(self, failures: Sequence[RankFailure], **facts: Any) -> None:
+        _RankFailed.__init__(self, failures, **facts)
         root = failures[0]
         exitcode = root.exitcode if isinstance(root, (Died, Quit)) else 1
         name = root.signal_name if isinstance(root, Died) else None
         ProcessExitedException.__init__(self, str(self), root.rank, root.pid, exitcode, name)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), self.failures, stopped=self.stopped), ()
 
 
 def error_for(

@@ -1,4 +1,4 @@
-"""Runs that are alive, so that a session which closes can end them first."""
+"""Runs that are alive, so that others can stop them, ask about them, and end them with the session."""
 
 from __future__ import annotations
 
@@ -16,15 +16,23 @@ _PATIENCE = 10.0  # seconds beyond its grace period that a run has to end in; it
 
 
 class LivingRun:
-    """A run, from before anything is moved for it until everything has been cleared away after it."""
+    """A run, from before anything is moved for it until everything has been cleared away after it.
 
-    def __init__(self, *, grace: float) -> None:
+    `name` is what a person calls it: `In [7]`, or the name that a background run is bound to.
+    """
+
+    def __init__(self, *, name: str, grace: float) -> None:
+        self.name = name
         self._grace = grace
         self._thread = threading.current_thread()
         self._over = threading.Event()
         self._supervisor: Supervisor | None = None
         self._unwanted = False
         self._interrupts = 0
+
+    def is_attended_by(self, thread: threading.Thread) -> None:
+        """Say which thread supervises it, where that is not the one that has started it."""
+        self._thread = thread
 
     def is_supervised_by(self, supervisor: Supervisor) -> None:
         """Say who can end it."""
@@ -36,45 +44,54 @@ class LivingRun:
 
     def interrupt(self) -> bool:
         """Have it interrupted, as soon as somebody supervises it; tell whether that can be waited for."""
-        self._interrupts += 1
         if self._supervisor is not None:
-            self._supervisor.interrupt()
+            return self._supervisor.interrupt()
+        self._interrupts += 1
         return self._interrupts < PRESSES
+
+    def stop(self) -> None:
+        """Have it stopped; the second time, at once. From any thread."""
+        self._unwanted = True
+        if self._supervisor is not None:
+            self._supervisor.stop()
 
     def has_ended(self) -> None:
         """Let those go on who wait for its end."""
         self._over.set()
 
-    def end(self) -> None:
-        """Have it stopped, and wait until its own thread has cleared up after it."""
-        self._unwanted = True
-        if self._supervisor is not None:
-            self._supervisor.stop()
+    def wait_to_end(self) -> None:
+        """Wait until its thread has cleared up after it, as long as one that was stopped may take."""
         if self._thread is not threading.current_thread():
             self._over.wait(self._grace + _PATIENCE)
 
 
 class LivingRuns:
-    """The runs of a session that are alive."""
+    """The runs of a session that are alive.
+
+    `turn` is held by who moves the notebook's memory for a run; in the foreground until the run has ended: it
+    copies whole arrays back, and would undo what another thread's run has written beside it.
+    """
 
     def __init__(self) -> None:
         self._runs: list[LivingRun] = []
-        # One at a time: a run copies whole arrays back, and would undo what another has written beside it.
-        self._turn = threading.RLock()
+        self.turn = threading.RLock()
+
+    def __iter__(self) -> Iterator[LivingRun]:
+        return iter(list(self._runs))
 
     @contextlib.contextmanager
-    def one(self, *, grace: float) -> Iterator[LivingRun]:
-        """Count a run among those alive, once those of other threads have ended."""
-        with self._turn:
-            run = LivingRun(grace=grace)
-            self._runs.append(run)
-            try:
-                yield run
-            finally:
-                self._runs.remove(run)
-                run.has_ended()
+    def counting(self, run: LivingRun) -> Iterator[None]:
+        """Count a run among those alive."""
+        self._runs.append(run)
+        try:
+            yield
+        finally:
+            self._runs.remove(run)
+            run.has_ended()
 
     def end(self) -> None:
-        """End them all."""
-        for run in list(self._runs):
-            run.end()
+        """End them all: ask each first, as their grace periods can pass together."""
+        for run in self:
+            run.stop()
+        for run in self:
+            run.wait_to_end()

@@ -10,10 +10,12 @@ import re
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from nbshm.tracebacks import ExceptionReport
 from nbshm.words import ranks_in_words, seconds_in_words, verb_for
+
+Ending: TypeAlias = Literal["finished", "failed", "interrupted", "timed out", "stopped"]
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _EXPLANATIONS: dict[int, str] = {

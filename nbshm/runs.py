@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nbshm.reports import RankFailure, Stopped
+from nbshm.reports import Ending, RankFailure, Stopped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Run:
     disk as long as the run object lives.
     """
 
-    ending: str
+    ending: Ending
     results: Sequence[Any]
     failures: tuple[RankFailure, ...]
     stopped: tuple[Stopped, ...]

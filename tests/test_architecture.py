@@ -22,7 +22,16 @@ HOUSES = {
     "views": {"views"},
     "worker": {"worker", "definitions", "memory", "processes"},
 }
-STORY = {"runner", "session", "extension", "magics", "departures", "analysis"}  # who sees several houses
+STORY = {  # who sees several houses
+    "analysis",
+    "background",
+    "departures",
+    "extension",
+    "magics",
+    "runner",
+    "session",
+    "under_way",
+}
 
 FOREIGN = {
     "torch": {"memory", "worker", "failures", "session", "forking"},

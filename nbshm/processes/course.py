@@ -8,13 +8,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from nbshm.events import Ended, Event, Exited, Failed, Interrupted, Result, Started
 from nbshm.processes.endings import Ladder, Rung
-from nbshm.reports import Died, Quit, Raised, RankFailure, Stopped
-
-Ending: TypeAlias = Literal["finished", "failed", "interrupted", "timed out", "stopped"]
+from nbshm.reports import Died, Ending, Quit, Raised, RankFailure, Stopped
 
 # Ranks that fail alike do so within this many seconds: they are told as one failure then, not as one that
 # failed and three that were stopped because of it.

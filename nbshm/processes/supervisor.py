@@ -3,10 +3,11 @@
     channels ─┐
     pipes ────┼─▶ Listener ─▶ events ─▶ the caller
     sentinels ┘                 └─▶ Course ─▶ rungs of the ladder ─▶ the workers
-    the person, stop() ─────────────▶┘        Barrier ─▶ releases ─▶┘
+    interrupt(), stop() ────────────▶┘        Barrier ─▶ releases ─▶┘
 
 Nothing here waits for one worker alone: a job that one does not read, a flood that another prints, a third
-that has been stopped keep nobody from the rest. It may run in any thread.
+that has been stopped keep nobody from the rest. It may run in any thread: who runs it in the main thread
+has the kernel's interrupts noted meanwhile (`kernel_signals`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from nbshm.events import Event, Tick
 from nbshm.processes.barriers import Barrier
 from nbshm.processes.course import Course, Verdict
 from nbshm.processes.endings import step
-from nbshm.processes.kernel_signals import PRESSES, interrupts_noted
+from nbshm.processes.kernel_signals import PRESSES
 from nbshm.processes.listeners import Listener
 from nbshm.processes.selection import Selection
 from nbshm.processes.workers import Workers
@@ -52,18 +53,21 @@ class Supervisor:
         self._next_tick = time.monotonic() + TICK_SECONDS
 
     def __iter__(self) -> Iterator[Event]:
-        with interrupts_noted(self._note_interrupt):
-            while self._course.living:
-                yield from self._turn()
+        while self._course.living:
+            yield from self._turn()
 
     @property
     def verdict(self) -> Verdict:
         """How the run has ended, as far as it has."""
         return self._course.verdict()
 
-    def interrupt(self) -> None:
-        """End the run as the person's interrupt does; from any thread, also from a signal handler."""
+    def interrupt(self) -> bool:
+        """End the run as the person's interrupt does; from any thread, also from a signal handler.
+
+        Tells whether it will be looked at: with so many that wait, whoever should look at them hangs.
+        """
         self._wish("interrupt")
+        return len(self._wishes) < PRESSES
 
     def stop(self) -> None:
         """End the run because the program wants it; from any thread."""
@@ -82,10 +86,6 @@ class Supervisor:
     def _wish(self, wish: Wish) -> None:
         self._wishes.append(wish)
         self._selection.wake()
-
-    def _note_interrupt(self) -> bool:
-        self.interrupt()
-        return len(self._wishes) < PRESSES
 
     def _turn(self) -> Iterator[Event]:
         """Wait until something happens, tell it, and do what it calls for."""

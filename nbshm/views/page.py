@@ -36,8 +36,9 @@ class PageView:
         self._finished = False
         self.begin(1)
 
-    def begin(self, nprocs: int) -> None:
-        """Get ready for a run of that many ranks."""
+    def begin(self, nprocs: int, *, stop: Callable[[], None] | None = None) -> None:
+        """Get ready for a run of that many ranks; `stop` ends it, from any thread."""
+        self._stop = stop
         self._nprocs = nprocs
         self._story = Story(nprocs)
         now = self._clock()

@@ -26,8 +26,9 @@ class TextView:
         self._folder = Folder(1)
         self._progress_told: dict[tuple[int, str], float] = {}
 
-    def begin(self, nprocs: int) -> None:
-        """Get ready for a run of that many ranks."""
+    def begin(self, nprocs: int, *, stop: Callable[[], None] | None = None) -> None:
+        """Get ready for a run of that many ranks; `stop` ends it, from any thread."""
+        del stop  # text has no button: the kernel's interrupt is there
         self._nprocs = nprocs
         self._folder = Folder(nprocs)
 

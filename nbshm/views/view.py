@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from nbshm.events import Event
@@ -12,8 +12,8 @@ from nbshm.reports import RankFailure, Stopped
 class View(Protocol):
     """Shows a run while it goes on and when it has ended."""
 
-    def begin(self, nprocs: int) -> None:
-        """Get ready for a run of that many ranks."""
+    def begin(self, nprocs: int, *, stop: Callable[[], None] | None = None) -> None:
+        """Get ready for a run of that many ranks; `stop` ends it, from any thread."""
 
     def show(self, event: Event) -> None:
         """Take the next event of the run."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from nbshm.events import Event, Output, Result
 from nbshm.processes.course import Verdict
+from nbshm.processes.kernel_signals import interrupts_noted
 from nbshm.processes.launcher import Launcher
 from nbshm.processes.supervisor import Supervisor
 
@@ -46,7 +47,8 @@ def supervised(
         workers.post(pickle.dumps((behaviour, argument)), fds)
         supervisor = Supervisor(workers, **options)
         try:
-            yield supervisor, workers
+            with interrupts_noted(supervisor.interrupt):
+                yield supervisor, workers
         finally:
             supervisor.close()
 

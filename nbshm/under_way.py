@@ -1,0 +1,177 @@
+"""A run under way: workers that have what they need, and what they say, shown and collected.
+
+The foreground (`runner`) and the background (`background`) both go this way; they differ in who supervises,
+and in what becomes of the end.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from nbshm import notes
+from nbshm.analysis import Analysis, analyse
+from nbshm.arrivals import Arrivals
+from nbshm.departures import Departure, departing
+from nbshm.events import Event, Note, Output, Result
+from nbshm.forking import as_fork_allows
+from nbshm.jobs import Body, Outcome
+from nbshm.living import LivingRun
+from nbshm.options import Options
+from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
+from nbshm.processes.supervisor import Supervisor
+from nbshm.results import Results
+from nbshm.runs import Run
+from nbshm.session import Session
+from nbshm.views.transcript import Transcript
+from nbshm.views.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is to be run: the text, what it needs from the notebook, and how."""
+
+    body: Body
+    analysis: Analysis
+    options: Options
+
+    @property
+    def cell(self) -> str:
+        """Where it was started, as a person says it."""
+        return f"In [{self.body.origin.cell}]"
+
+
+def prepare(body: Body, session: Session, options: Options) -> Task:
+    """Find out what a cell needs, before anything is touched.
+
+    Raises
+    ------
+    SyntaxError
+        The cell does not compile.
+    OptionError
+        An option is wrong.
+
+    """
+    analysis = analyse(body, session.shell, options)
+    session.get_ready()
+    allowed = as_fork_allows(options) if options.start_method == "fork" else options
+    return Task(body=body, analysis=analysis, options=allowed)
+
+
+@contextmanager
+def under_way(task: Task, session: Session, view: View, living: LivingRun) -> Iterator[RunUnderWay]:
+    """Start a task's workers; on leaving, they are gone, and the memory is the notebook's again.
+
+    Raises
+    ------
+    OptionError, CannotSend, NoRoom
+        Something that is needed can't travel, or there is not enough of it; nothing was started.
+
+    """
+    options = task.options
+    with closing_undisturbed() as stack:
+        departure = stack.enter_context(departing(task.body, task.analysis.needs, session, options))
+        for line in _notes(task, departure, session.notebook.namespace):
+            view.show(Note(text=line))
+        with interrupts_noted(living.interrupt):
+            workers = stack.enter_context(session.launcher.launch(options.nprocs, options.start_method))
+            supervisor = Supervisor(
+                workers, grace=options.grace, timeout=options.timeout, token=departure.job.token
+            )
+            stack.callback(supervisor.close)
+            living.is_supervised_by(supervisor)
+            workers.post(pickle.dumps(departure.job, protocol=5), departure.fds)
+        yield RunUnderWay(task, departure, supervisor, view, session.notebook.namespace)
+
+
+def conclude(arrivals: Arrivals, task: Task, session: Session, view: View) -> Results | None:
+    """Give the notebook what has come back; return the results by rank, None if no rank has one.
+
+    Raises
+    ------
+    RankRaised, RankDied, RunTimedOut, RunInterrupted
+        The run did not come to its end.
+    NameError
+        No rank has bound a name of `out=`.
+
+    """
+    session.last = arrivals.run
+    lists = arrivals.bound(task.options, lambda line: view.show(Note(text=line)))
+    view.finish(failures=arrivals.run.failures, stopped=arrivals.run.stopped)
+    arrivals.raise_failure(task.options)
+    session.notebook.namespace.update(lists)
+    return arrivals.results
+
+
+class RunUnderWay:
+    """The ranks at work: supervise them once, in any thread; what they have given so far can be looked at."""
+
+    def __init__(
+        self,
+        task: Task,
+        departure: Departure,
+        supervisor: Supervisor,
+        view: View,
+        namespace: dict[str, Any],
+    ) -> None:
+        self._nprocs = task.options.nprocs
+        self._departure = departure
+        self._supervisor = supervisor
+        self._view = view
+        self._namespace = namespace
+        self._transcript = Transcript()
+        self._outcomes: dict[int, Outcome] = {}
+        self._broken: dict[int, Exception] = {}
+
+    def supervise(self) -> Arrivals:
+        """Show what the ranks say until the last has ended; return what has come back."""
+        for event in self._supervisor:
+            self._take(event)
+            self._view.show(event)
+        return Arrivals(run=self._run(), outcomes=self._outcomes, broken=self._broken)
+
+    @property
+    def results(self) -> list[Any]:
+        """What ranks have given so far, None for the others."""
+        given = dict(self._outcomes)
+        return [given[rank].value if rank in given else None for rank in range(self._nprocs)]
+
+    def output(self, rank: int) -> str:
+        """Return everything that a rank has written so far."""
+        return self._transcript.read(rank)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Output):
+            self._transcript.write(event)
+        elif isinstance(event, Result):
+            try:
+                self._outcomes[event.rank] = self._unpacked(event)
+            except Exception as error:  # noqa: BLE001  # a foreign __setstate__; told when the run has ended
+                self._broken[event.rank] = error
+
+    def _unpacked(self, event: Result) -> Outcome:
+        """Make a rank's values the notebook's: what was its own is its own again."""
+        fds = self._supervisor.take_descriptors(event.rank)
+        with self._departure.placement.loading(event.parcel, fds):
+            outcome: Outcome = pickle.loads(event.parcel.pickled)
+            return outcome
+
+    def _run(self) -> Run:
+        verdict = self._supervisor.verdict
+        names = self._departure.names
+        return Run(
+            ending=verdict.ending,
+            results=self.results,
+            failures=tuple(notes.with_hint(one, names, self._namespace) for one in verdict.failures),
+            stopped=verdict.stopped,
+            seconds=verdict.seconds,
+            read_output=self._transcript.read,
+        )
+
+
+def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Iterator[str]:
+    yield from notes.before_start(task.options, departure.names, task.analysis.written, namespace)
+    yield from notes.about(departure.edited, departure.private)
