@@ -26,3 +26,16 @@ def allow_descriptors(count: int) -> int:
 def opened_descriptors() -> list[int]:
     """Return the numbers of the descriptors that are open."""
     return [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208  # numbers, no paths
+
+
+def descriptors_in_words() -> str:
+    """Say how many descriptors are open, and how many may be: `53 of 1024 (up to 4096 if need be)`."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = len(opened_descriptors())
+    if soft == resource.RLIM_INFINITY:
+        return f"{opened}, without a limit"
+    return f"{opened} of {soft}" if hard == soft else f"{opened} of {soft} ({_raised(hard)} if need be)"
+
+
+def _raised(hard: int) -> str:
+    return "any number" if hard == resource.RLIM_INFINITY else f"up to {hard}"

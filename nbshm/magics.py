@@ -60,11 +60,13 @@ _DEFAULTS_HELP = """Show or set the session's defaults for %%parallel.
 To run code in several processes begin a cell with %%parallel; see %%parallel? for all options.
 """
 
-_STRATEGY_HELP = """Show or set how torch itself shares storages, here and in all workers.
+_STRATEGY_HELP = """Show or set how torch itself shares storages: here, in workers, in other children.
 
-    %shm_strategy                   show the strategy in force
-    %shm_strategy file_system       one name in /dev/shm for each storage
-    %shm_strategy file_descriptor   one descriptor for each storage, and nothing to leave behind
+    %shm_strategy                   show the strategies, which is in force, and the room there is
+    %shm_strategy file_system       a name in /dev/shm for each storage
+    %shm_strategy file_descriptor   a descriptor for each storage, and nothing to leave behind
+
+It is about what queues and processes of your own are sent. What a parallel cell shares needs neither.
 """
 
 
@@ -126,12 +128,16 @@ class ParallelMagics(Magics):
     def show_or_set_strategy(self, line: str) -> None:  # noqa: D102  # above
         from nbshm.memory import strategies  # noqa: PLC0415  # imports torch
 
+        name = line.strip()
+        if not name:
+            print("\n".join(strategies.overview()))  # noqa: T201  # what the magic is for
+            return
         try:
-            if line.strip():
-                strategies.use_strategy(line.strip())
-        except ValueError as problem:
+            strategies.check_strategy(name)
+        except strategies.NoStrategy as problem:
             raise UsageError(str(problem)) from None
-        print(strategies.strategy())  # noqa: T201  # what the magic is for
+        strategies.use_strategy(name)
+        print(name)  # noqa: T201  # as above
 
     @_Magic("line_cell", "debug", _DEBUG_HELP)
     def debug_what_is_here(self, line: str, cell: str | None = None) -> Any:  # noqa: D102  # above

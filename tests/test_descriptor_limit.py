@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 from collections.abc import Iterator
 
 import pytest
 
-from nbshm.descriptor_limit import allow_descriptors, opened_descriptors
+from nbshm.descriptor_limit import allow_descriptors, descriptors_in_words, opened_descriptors
 
 NOFILE = resource.RLIMIT_NOFILE
 
@@ -43,3 +44,13 @@ def test_as_many_can_be_opened_as_is_said(hard, monkeypatch):
     for fd in (high, *made):
         os.close(fd)
     assert len(made) - allowed in {0, 1}  # the directory that they are counted in is open meanwhile
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [((64, 64), r"\d+ of 64$"), ((64, 99), r"of 64 \(up to 99 if need be\)"), ((-1, -1), "without a limit")],
+)
+def test_the_count_and_the_limits_are_said_in_words(monkeypatch, limits, words):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    assert re.search(words, descriptors_in_words())
+    monkeypatch.undo()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -144,7 +145,11 @@ def test_a_refused_default_changes_nothing(session: Kernel) -> None:
 
 
 def test_the_strategy_is_shown_and_set(session: Kernel) -> None:
-    assert session.run("%shm_strategy").check().stdout == "file_descriptor\n"
+    shown = session.run("%shm_strategy").check().stdout.splitlines()
+    assert [line.split()[0] for line in shown[:2]] == ["file_descriptor", "file_system"]
+    assert [line.endswith("(in force)") for line in shown[:2]] == [True, False]
+    assert re.match(r"room in /dev/shm, which torch needs for both: \S+ \w+", shown[2])
+    assert re.match(r"open descriptors: \d+ of \d+", shown[3])
     assert session.run("%shm_strategy file_system").check().stdout == "file_system\n"
     assert session.value("__import__('torch').multiprocessing.get_sharing_strategy()") == "file_system"
     session.run("%shm_strategy file_descriptor").check()
