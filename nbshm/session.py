@@ -51,6 +51,8 @@ class Session:
         if self._plain_torch is not None:
             self._plain_torch.uninstall()
             self._plain_torch = None
+        if self._segments is not None:
+            self._segments.spares.clear()
         self._closing.close()
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 
 from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.copying import copy
+from nbshm.memory.copying import fill
 from nbshm.memory.extents import address_of_first, extent
 from nbshm.memory.loading import memory_of
 from nbshm.memory.names import Family
@@ -153,16 +153,15 @@ def rebuild_mapped(  # noqa: PLR0917  # pickle calls with positions only
 def move(family: Family, segment: Segment, offset: int) -> None:
     """Copy a family's memory into a segment and bind all its names to arrays there."""
     address, nbytes = extent(family.owner)
-    copy(to=segment.address + offset, source=address, nbytes=nbytes)
+    fill(segment, offset, source=address, nbytes=nbytes)
     moved = {key: _over(member, segment, offset - address) for key, member in family.members.items()}
     family.rebind(moved)
 
 
 def _over(member: Array, segment: Segment, shift: int) -> Array:
     start = address_of_first(member) + shift
-    array: Array = np.ndarray(
-        member.shape, member.dtype, buffer=segment, offset=start, strides=member.strides
-    )
+    buffer: Any = segment.buffer  # numpy's annotations know few kinds of buffers
+    array: Array = np.ndarray(member.shape, member.dtype, buffer=buffer, offset=start, strides=member.strides)
     array.flags.writeable = member.flags.writeable
     return array
 

@@ -4,23 +4,76 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
 
-# The first touch of a page of shared memory costs more than the copy: 1 GiB takes 0.85 s with one thread,
-# 0.5 s with two.
-_SLICE = 32 * 2**20
+from nbshm.memory.segments import Segment
+
+_SLICE = 16 * 2**20
+_WORTH_A_CALL = 2**18
 _MOST_THREADS = 4
+
+_Way: TypeAlias = Callable[[int, int], object]
+"""A way to copy a slice: from where in the whole, and how many bytes."""
 
 
 def copy(*, to: int, source: int, nbytes: int) -> None:
     """Copy memory from address to address; the two ranges do not overlap."""
+
+    def move(start: int, length: int) -> None:
+        ctypes.memmove(to + start, source + start, length)
+
+    _share_out(nbytes, [move] * _threads())
+
+
+def fill(segment: Segment, offset: int, *, source: int, nbytes: int) -> None:
+    """Copy memory from an address into a segment.
+
+    Of pages that nobody has touched yet the first touch costs more than the copy, and writing to the file
+    half as much as that; but only one thread at a time can write to a file. For 1 GiB: 0.6 s with one
+    thread that touches, 0.5 s with two, 0.3 s with one that writes, 0.25 s with one of each.
+    """
+
+    def touch(start: int, length: int) -> None:
+        ctypes.memmove(segment.address + offset + start, source + start, length)
+
+    def write(start: int, length: int) -> None:
+        _write(segment.fd, offset + start, source + start, length)
+
+    first = touch if segment.pages.touched or nbytes < _WORTH_A_CALL else write
+    _share_out(nbytes, [first] + [touch] * (_threads() - 1))
+
+
+def _write(fd: int, position: int, source: int, length: int) -> None:
+    contents: Any = (ctypes.c_char * length).from_address(source)
+    left = memoryview(contents)
+    while left:
+        written = os.pwrite(fd, left, position)
+        left, position = left[written:], position + written
+
+
+def _share_out(nbytes: int, ways: Sequence[_Way]) -> None:
+    """Have slices copied in all these ways at once, each in a thread, until none is left."""
     if nbytes < 2 * _SLICE:
-        ctypes.memmove(to, source, nbytes)
+        ways[0](0, nbytes)
         return
-    with ThreadPoolExecutor(min(_MOST_THREADS, len(os.sched_getaffinity(0)))) as threads:
-        slices = [
-            threads.submit(ctypes.memmove, to + start, source + start, min(_SLICE, nbytes - start))
-            for start in range(0, nbytes, _SLICE)
-        ]
-    for done in slices:
+    starts = deque(range(0, nbytes, _SLICE))
+    with ThreadPoolExecutor(len(ways)) as threads:
+        tasks = [threads.submit(_take_turns, way, starts, nbytes) for way in ways]
+    for done in tasks:
         done.result()
+
+
+def _take_turns(way: _Way, starts: deque[int], nbytes: int) -> None:
+    while True:
+        try:
+            start = starts.popleft()
+        except IndexError:
+            return
+        way(start, min(_SLICE, nbytes - start))
+
+
+def _threads() -> int:
+    return min(_MOST_THREADS, len(os.sched_getaffinity(0)))

@@ -11,6 +11,7 @@ from nbshm.memory.decisions import Copied, Moves
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.regions import Layout, Region, lay_out
 from nbshm.memory.segments import Segment, Segments
+from nbshm.memory.spares import Spares
 
 _DESCRIPTORS_OF_A_SEGMENT = 2  # ours, and the copy that Python's mmap keeps
 _SPARE_DESCRIPTORS = 64  # for the run itself, and what else the kernel opens meanwhile
@@ -31,7 +32,7 @@ def make_room(
         return Layout(spots=(), sizes=()), []
     regions = [decision.region for decision in wanted]
     layout = _lay_out(regions, names)
-    _check_memory(wanted, names)
+    _check_memory(wanted, names, segments.spares)
     try:
         return layout, [segments.create(nbytes) for nbytes in layout.sizes]
     except OSError as error:
@@ -57,11 +58,17 @@ def _lay_out(regions: Sequence[Region], names: NotebookNames) -> Layout:
     return layout
 
 
-def _check_memory(wanted: Sequence[Moves | Copied], names: NotebookNames) -> None:
-    """Compare what is written at once with what is left: memory that is moved is freed piece by piece."""
+def _check_memory(wanted: Sequence[Moves | Copied], names: NotebookNames, spares: Spares) -> None:
+    """Compare what is written at once with what is left: memory that is moved is freed piece by piece.
+
+    Where it is short, the spare pages are given back first.
+    """
     moved = max((decision.region.nbytes for decision in wanted if isinstance(decision, Moves)), default=0)
     copied = sum(decision.region.nbytes for decision in wanted if isinstance(decision, Copied))
     left = limits.memory_left()
+    if left is not None and moved + copied > left.nbytes and spares.nbytes:
+        spares.clear()
+        left = limits.memory_left()
     if left is not None and moved + copied > left.nbytes:
         raise _no_room([decision.region for decision in wanted], names, left, moved + copied)
 

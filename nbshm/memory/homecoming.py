@@ -42,8 +42,8 @@ class OwnMemory:
         self._buffers = buffers
         self._spots = sorted(spots, key=_position)
         self._raw: dict[int, Any] = {}
-        self.homes = list({id(spot.home): spot.home for spot in spots}.values())
-        numbers = {id(home): number for number, home in enumerate(self.homes)}
+        self.homes = list({spot.home.fd: spot.home for spot in spots}.values())
+        numbers = {home.fd: number for number, home in enumerate(self.homes)}
         self.places = _places(buffers, spots, numbers)
 
     def at(self, place: Place) -> Memory:
@@ -51,9 +51,9 @@ class OwnMemory:
         number = self._exact.get(place)
         original = None if number is None else self._buffers[number].keeper
         home = self.homes[place.segment]
-        spot = self._spots[bisect_right(self._spots, (id(home), place.offset), key=_position) - 1]
+        spot = self._spots[bisect_right(self._spots, (home.fd, place.offset), key=_position) - 1]
         if isinstance(home, Segment) and spot.original is None:
-            return Memory(buffer=home, offset=place.offset, nbytes=place.nbytes, original=original)
+            return Memory(buffer=home.buffer, offset=place.offset, nbytes=place.nbytes, original=original)
         return Memory(
             buffer=self._raw_memory(spot),
             offset=place.offset - spot.offset,
@@ -99,7 +99,7 @@ def _receive(sizes: Sequence[int], fds: Sequence[int], segments: Segments) -> li
         return [
             _read(waiting.pop(0), nbytes)
             if nbytes < _SMALL
-            else segments.add(Segment.over(waiting.pop(0), nbytes))
+            else segments.add(Segment.over(waiting.pop(0), nbytes)).buffer
             for nbytes in sizes
         ]
     finally:
@@ -117,7 +117,7 @@ def _read(fd: int, nbytes: int) -> bytearray:
 
 
 def _position(spot: Spot) -> tuple[int, int]:
-    return id(spot.home), spot.offset
+    return spot.home.fd, spot.offset
 
 
 def _places(buffers: Buffers, spots: Sequence[Spot], numbers: dict[int, int]) -> tuple[Place, ...]:
@@ -126,5 +126,5 @@ def _places(buffers: Buffers, spots: Sequence[Spot], numbers: dict[int, int]) ->
         for number in spot.region.numbers:
             buffer = buffers[number]
             offset = spot.offset + buffer.address - spot.region.address
-            places[number] = Place(segment=numbers[id(spot.home)], offset=offset, nbytes=buffer.nbytes)
+            places[number] = Place(segment=numbers[spot.home.fd], offset=offset, nbytes=buffer.nbytes)
     return tuple(places[number] for number in range(len(buffers)))

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from nbshm.jobs import Place
 from nbshm.memory.loading import Memory, loading
-from nbshm.memory.segments import Segment, Segments
+from nbshm.memory.segments import Buffer, Segment, Segments
 
 
 class Mapping:
@@ -31,13 +31,13 @@ class Mapping:
         """Let values be unpickled whose buffers lie in those places."""
         return loading(_Placed(self, places))
 
-    def shared(self, number: int) -> mmap.mmap:
+    def shared(self, number: int) -> Buffer:
         """Return a segment that all processes write to."""
         if number not in self._shared:
             segment = Segment.over(os.dup(self._fds[number]), self._sizes[number])
             self._shared[number] = self.segments.add(segment)
             self._numbers[segment.address] = number
-        return self._shared[number]
+        return self._shared[number].buffer
 
     def private(self, number: int) -> mmap.mmap:
         """Return a segment's contents, as a copy that is made page by page when it is written to."""
@@ -81,5 +81,6 @@ class _Placed:
 
     def memory(self, number: int, *, private: bool) -> Memory:
         place = self._places[number]
-        buffer = self._mapping.private(place.segment) if private else self._mapping.shared(place.segment)
+        mapping = self._mapping
+        buffer = mapping.private(place.segment) if private else mapping.shared(place.segment)
         return Memory(buffer=buffer, offset=place.offset, nbytes=place.nbytes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from nbshm.jobs import Parcel, Place
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.copying import copy
+from nbshm.memory.copying import fill
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.regions import Region, lay_out, merge
 from nbshm.memory.segments import Segment
@@ -52,7 +52,7 @@ def _copy_out(
     layout = lay_out(regions, together=True)
     segment = Segment.create(layout.sizes[0])
     for region, (_, start) in zip(regions, layout.spots, strict=True):
-        copy(to=segment.address + start, source=region.address, nbytes=region.nbytes)
+        fill(segment, start, source=region.address, nbytes=region.nbytes)
         for member in region.numbers:
             buffer = buffers[member]
             offset = start + buffer.address - region.address

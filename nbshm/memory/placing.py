@@ -13,7 +13,7 @@ from types import TracebackType
 from nbshm.jobs import Parcel
 from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.copying import copy
+from nbshm.memory.copying import copy, fill
 from nbshm.memory.decisions import Copied, Decision, Moves, Stays, decide
 from nbshm.memory.fitting import make_room
 from nbshm.memory.homecoming import Homecoming, OwnMemory, Spot
@@ -95,6 +95,7 @@ def _carry_out(
 ) -> Iterator[Spot]:
     wanted = [decision for decision in decisions if not isinstance(decision, Stays)]
     layout, made = make_room(wanted, names=names, segments=segments)
+    segments.spares.expect(sum(layout.sizes))
     for decision in decisions:
         if isinstance(decision, Stays):
             original = None if isinstance(decision.home, Segment) else decision.region.address
@@ -111,7 +112,7 @@ def _fill(decision: Moves | Copied, segment: Segment, offset: int, buffers: Buff
             _let_go(buffers, region.numbers)
             return Spot(region=region, home=segment, offset=offset)
         case Copied():
-            copy(to=segment.address + offset, source=region.address, nbytes=region.nbytes)
+            fill(segment, offset, source=region.address, nbytes=region.nbytes)
             return Spot(
                 region=region, home=segment, offset=offset, original=region.address, back=decision.back
             )

@@ -48,7 +48,7 @@ class PlainTorch:
 
 def rebuild_in_segment(segment: Segment, offset: int, nbytes: int) -> torch.UntypedStorage:
     """Make a storage over its place in a segment."""
-    return storage_over(segment, offset, nbytes)
+    return storage_over(segment.buffer, offset, nbytes)
 
 
 def _share_and_keep(storage: torch.UntypedStorage) -> None:

@@ -1,94 +1,123 @@
 """Segments: shared memory without a name, handed from process to process as descriptors.
 
-A segment is a memfd. /dev/shm does not limit it, nothing of it is left when the last process that maps it
-is gone, and one holds any number of storages and arrays.
+A segment lies in a memfd. /dev/shm does not limit it, nothing of it is left when the last process that maps
+it is gone, and one holds any number of storages and arrays.
 """
 
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import weakref
 from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import DupFd
-from typing import Any
+from typing import Any, TypeAlias
+
+from nbshm.memory.pages import Pages
+from nbshm.memory.spares import Spares
+
+# Not a memoryview, which numpy looks through: its arrays would keep the pages, and not the use of them.
+Buffer: TypeAlias = "ctypes.Array[ctypes.c_ubyte]"
 
 
-class Segment(mmap.mmap):
-    """A memfd, mapped for reading and writing.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Segment:
+    """One use of pages, from the first of them on.
 
-    It is the base of every array and the owner behind every storage that lies in it. So it lives exactly as
-    long as the last of them, and its descriptor `fd` as long as it does.
+    Its buffer is the base of every array and the owner behind every storage that lies in it. So the use ends
+    exactly with the last of them.
     """
 
-    fd: int
-    address: int
-    nbytes: int
+    buffer: Buffer
 
     @classmethod
     def create(cls, nbytes: int) -> Segment:
-        """Make a new segment of that size; its pages are zero, and take no room before they are written."""
-        fd = os.memfd_create("nbshm")
-        try:
-            os.ftruncate(fd, nbytes)
-        except BaseException:
-            os.close(fd)
-            raise
-        return cls.over(fd, nbytes)
+        """Make a new segment of that size."""
+        return cls.on(Pages.create(nbytes), nbytes)
 
     @classmethod
     def over(cls, fd: int, nbytes: int) -> Segment:
         """Map a segment that was made elsewhere, and own its descriptor from now on."""
-        try:
-            segment = cls(fd, nbytes)
-        except BaseException:
-            os.close(fd)
-            raise
-        segment.fd = fd
-        segment.nbytes = nbytes
-        segment.address = address_of(segment)
-        weakref.finalize(segment, os.close, fd).atexit = False
-        return segment
+        return cls.on(Pages.over(fd, nbytes), nbytes)
+
+    @classmethod
+    def on(cls, pages: Pages, nbytes: int) -> Segment:
+        """Begin a use of pages."""
+        buffer: Buffer = (ctypes.c_ubyte * nbytes).from_buffer(pages)
+        buffer.pages = pages  # type: ignore[attr-defined]  # ctypes keeps them too, and does not say where
+        return cls(buffer=buffer)
+
+    @property
+    def pages(self) -> Pages:
+        """The pages that it lies in."""
+        pages: Pages = self.buffer.pages  # type: ignore[attr-defined]  # as above
+        return pages
+
+    @property
+    def fd(self) -> int:
+        """The descriptor of its memfd, which tells one segment from another."""
+        return self.pages.fd
+
+    @property
+    def address(self) -> int:
+        """Where it is mapped."""
+        return self.pages.address
+
+    @property
+    def nbytes(self) -> int:
+        """Its size, which may be less than that of its pages."""
+        return len(self.buffer)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a descriptor, with the means of multiprocessing."""
+        self.pages.handed_on = True
         return _received, (DupFd(_sendable(self.fd)), self.nbytes)
 
 
 class Segments:
-    """The segments that this process maps, found by address; none is kept alive by being listed here."""
+    """The segments that this process maps, found by address; none is kept alive by being listed here.
+
+    Pages whose use has ended go to `spares`.
+    """
 
     def __init__(self) -> None:
-        self._by_address: weakref.WeakValueDictionary[int, Segment] = weakref.WeakValueDictionary()
+        self.spares = Spares()
+        self._by_address: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()
         self._addresses: list[int] = []
 
     def create(self, nbytes: int) -> Segment:
-        """Make a new segment and list it."""
+        """Return a listed segment with anything in it, which takes no time to write to if it is a spare."""
+        pages = self.spares.take(nbytes)
+        return self.create_zeroed(nbytes) if pages is None else self.add(Segment.on(pages, nbytes))
+
+    def create_zeroed(self, nbytes: int) -> Segment:
+        """Make a new segment of zeros and list it."""
         return self.add(Segment.create(nbytes))
 
     def add(self, segment: Segment) -> Segment:
         """List a segment, and return it."""
-        self._by_address[segment.address] = segment
+        self._by_address[segment.address] = segment.buffer
         self._addresses = sorted(self._by_address.keys())
+        ended = self.spares.use_of(segment.pages)
+        weakref.finalize(segment.buffer, ended).atexit = False
         return segment
 
     def find(self, address: int, nbytes: int) -> Segment | None:
         """Return the segment that holds all of that memory, if there is one."""
         before = bisect_right(self._addresses, address) - 1
-        segment = self._by_address.get(self._addresses[before]) if before >= 0 else None
-        if segment is None or address + nbytes > segment.address + segment.nbytes:
+        buffer = self._by_address.get(self._addresses[before]) if before >= 0 else None
+        if buffer is None or address + nbytes > self._addresses[before] + len(buffer):
             return None
-        return segment
+        return Segment(buffer=buffer)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return (Segment(buffer=buffer) for buffer in list(self._by_address.values()))
 
     def __len__(self) -> int:
         return len(self._by_address)
-
-
-def address_of(buffer: Any) -> int:
-    """Return where the memory of a writeable buffer begins."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
 
 
 def _sendable(fd: int) -> int:

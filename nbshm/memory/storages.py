@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import torch
 
 from nbshm.memory.buffers import Buffer, Buffers
-from nbshm.memory.copying import copy
+from nbshm.memory.copying import fill
 from nbshm.memory.loading import memory_of
 from nbshm.memory.segments import Segment
 from nbshm.refusals import Unsendable
@@ -60,8 +60,8 @@ def storage_over(buffer: Any, offset: int, nbytes: int) -> torch.UntypedStorage:
 
 def move(storage: torch.UntypedStorage, segment: Segment, offset: int) -> None:
     """Move a storage's memory into a segment, in place; the old memory is freed."""
-    place = storage_over(segment, offset, storage.nbytes())
-    copy(to=segment.address + offset, source=storage.data_ptr(), nbytes=storage.nbytes())
+    place = storage_over(segment.buffer, offset, storage.nbytes())
+    fill(segment, offset, source=storage.data_ptr(), nbytes=storage.nbytes())
     swap(storage, place)
 
 

@@ -35,6 +35,7 @@ def notebook(children: list[Child]) -> Iterator[Notebook]:
     yield made
     made.namespace.clear()
     made.out.clear()
+    made.segments.spares.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import torch
 from memory_notebook import Notebook
 
 from nbshm.memory.address_space import AddressSpace
-from nbshm.memory.segments import address_of
+from nbshm.memory.pages import address_of
 
 
 def test_memory_that_torch_shares_already_is_handed_over_itself(notebook: Notebook):

@@ -25,7 +25,7 @@ def test_every_alias_follows_a_storage_that_is_moved():
     assert tensor.data_ptr() == view.data_ptr() - 8 == segment.address + 64
     assert holder["tensor"].tolist() == [0, 1, 2, 3, 4, 5]
     view[0] = 9
-    assert np.frombuffer(segment, np.float32, 3, 64).tolist() == [0, 1, 9]
+    assert np.frombuffer(segment.buffer, np.float32, 3, 64).tolist() == [0, 1, 9]
 
 
 def holders():

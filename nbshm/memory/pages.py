@@ -1,0 +1,54 @@
+"""Pages: a memfd and its mapping."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import weakref
+from typing import Any
+
+
+class Pages(mmap.mmap):
+    """A memfd, mapped for reading and writing; its descriptor `fd` is open as long as it is mapped.
+
+    `touched` once there is memory behind them, `handed_on` once a process may map them whose end nbshm does
+    not see.
+    """
+
+    fd: int
+    address: int
+    nbytes: int
+    touched: bool
+    handed_on: bool
+
+    @classmethod
+    def create(cls, nbytes: int) -> Pages:
+        """Make new pages, which are zero and take no room before they are written."""
+        fd = os.memfd_create("nbshm")
+        try:
+            os.ftruncate(fd, nbytes)
+        except BaseException:
+            os.close(fd)
+            raise
+        return cls.over(fd, nbytes)
+
+    @classmethod
+    def over(cls, fd: int, nbytes: int) -> Pages:
+        """Map pages that were made elsewhere, and own their descriptor from now on."""
+        try:
+            pages = cls(fd, nbytes)
+        except BaseException:
+            os.close(fd)
+            raise
+        pages.fd = fd
+        pages.nbytes = nbytes
+        pages.address = address_of(pages)
+        pages.touched = pages.handed_on = False
+        weakref.finalize(pages, os.close, fd).atexit = False
+        return pages
+
+
+def address_of(buffer: Any) -> int:
+    """Return where the memory of a writeable buffer begins."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
