@@ -13,14 +13,13 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbshm.libraries import read_libraries
 from nbshm.seeds import Seeds, draw_seeds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarningFilter:
+class WarningFilter(NamedTuple):
     """One of Python's warning filters; the category by name, so that it can be told before it is imported."""
 
     action: str

@@ -13,6 +13,7 @@ import os
 import sys
 
 MODULES = (
+    "multiprocessing.popen_forkserver",
     "numpy",
     "numpy.ma",
     "torch",
