@@ -101,6 +101,7 @@ class Launcher:
             asked = [births.enter_context(self._birth(rank, nprocs, method)) for rank in range(nprocs)]
             for bear in asked:
                 workers.add(bear())
+        workers.be_swept()
 
     @contextlib.contextmanager
     def _birth(self, rank: int, nprocs: int, method: Method) -> Iterator[Callable[[], Worker]]:

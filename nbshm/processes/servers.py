@@ -73,7 +73,7 @@ class Server:
             for pid in self._retired:
                 _kill(pid)
                 _has_ended(pid, 0)
-                self._sweeper.end_group(pid)
+                self._sweeper.end_groups(pid)
             self._retired.clear()
 
     def forget(self) -> None:
@@ -85,7 +85,7 @@ class Server:
         return status, data
 
     def _new(self) -> forkserver.ForkServer:
-        server = forkserver.ForkServer()
+        server = _StartedOnce()
         server.set_forkserver_preload(self._preload)
         return server
 
@@ -95,7 +95,7 @@ class Server:
         with interrupts_blocked(), start_method_kept(), self._directory.in_use():
             self._current.ensure_running()
         if self.pid is not None:
-            self._sweeper.begin_group(self.pid)
+            self._sweeper.begin_groups(self.pid)
 
     def _bury(self) -> None:
         """Take leave of servers that have ended, the one in use too: something may have killed it."""
@@ -103,7 +103,16 @@ class Server:
             self.renew()
         for pid in [pid for pid in self._retired if _has_ended(pid, os.WNOHANG)]:
             self._retired.remove(pid)
-            self._sweeper.end_group(pid)
+            self._sweeper.end_groups(pid)
+
+
+class _StartedOnce(forkserver.ForkServer):
+    """A forkserver that is not looked after for each process anew: `Server` knows whether it lives."""
+
+    def ensure_running(self) -> None:
+        """Start it, unless it has been started."""
+        if _pid(self) is None:
+            super().ensure_running()
 
 
 @contextlib.contextmanager

@@ -27,13 +27,13 @@ class Sweeper:
         self._pipe = -1
         self._telling = threading.RLock()
 
-    def begin_group(self, group: int) -> None:
-        """Tell of a process group that belongs to a worker."""
-        self._begin(f"group {group}")
+    def begin_groups(self, *groups: int) -> None:
+        """Tell of process groups that belong to workers."""
+        self._begin(*(f"group {group}" for group in groups))
 
-    def end_group(self, group: int) -> None:
-        """Tell that a process group has been ended."""
-        self._end(f"group {group}")
+    def end_groups(self, *groups: int) -> None:
+        """Tell that process groups have been ended."""
+        self._end(*(f"group {group}" for group in groups))
 
     def begin_directory(self, path: str | os.PathLike[str]) -> None:
         """Tell of a directory that is to be removed in the end."""
@@ -69,24 +69,25 @@ class Sweeper:
         """Let go of the pipe in a forked child of the kernel: it belongs to the kernel alone."""
         self._release()
 
-    def _begin(self, what: str) -> None:
+    def _begin(self, *what: str) -> None:
         with self._telling:
-            self._held.add(what)
-            self._tell(f"+{what}\n")
+            self._held.update(what)
+            self._tell("".join(f"+{each}\n" for each in what))
 
-    def _end(self, what: str) -> None:
+    def _end(self, *what: str) -> None:
         with self._telling:
-            self._held.discard(what)
-            self._tell(f"-{what}\n")
+            self._held.difference_update(what)
+            self._tell("".join(f"-{each}\n" for each in what))
 
-    def _tell(self, line: str) -> None:
+    def _tell(self, lines: str) -> None:
+        """Write all in one go: each write wakes the process."""
         if self._process is None:
             self._restart()
             return
         if self._pipe < 0:  # a forked child has nothing to tell
             return
         try:
-            os.write(self._pipe, _encoded(line))
+            os.write(self._pipe, _encoded(lines))
         except BrokenPipeError:
             self._restart()
 

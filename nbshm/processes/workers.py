@@ -145,7 +145,10 @@ class Workers(Sequence[Worker]):
     def add(self, worker: Worker) -> None:
         """Take a worker in that has just been started."""
         self._workers.append(worker)
-        self._sweeper.begin_group(worker.pid)
+
+    def be_swept(self) -> None:
+        """Have the process groups, which workers are alone in until their job, ended with the kernel."""
+        self._sweeper.begin_groups(*(worker.pid for worker in self))
 
     def post(self, payload: bytes | bytearray | memoryview, fds: Sequence[int] = ()) -> None:
         """Queue the same message for every worker and send what fits; supervision sends the rest.
@@ -163,7 +166,7 @@ class Workers(Sequence[Worker]):
             worker.send_signal(signal.SIGKILL)
         for worker in self:
             worker.close()
-            self._sweeper.end_group(worker.pid)
+        self._sweeper.end_groups(*(worker.pid for worker in self))
         self.directory.close()
 
 

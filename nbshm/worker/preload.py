@@ -43,11 +43,17 @@ def preload() -> None:
     importlib.import_module("nbshm.worker.huge_pages").collapse_memory()
 
 
+_WARM = 10
+"""Calls after which Python 3.11 and later have specialised a function, which writes to its code."""
+
+
 def rehearse() -> None:
-    """Do what every worker does, and what is slower the first time."""
-    importlib.import_module("nbshm.worker.surroundings").rehearse()
-    with contextlib.suppress(ImportError):
-        importlib.import_module("nbshm.worker.shell").warm_up()
+    """Do what every worker does, and what is slower the first times."""
+    for room in ("nbshm.worker.surroundings", "nbshm.worker.shell"):
+        with contextlib.suppress(ImportError):
+            part = importlib.import_module(room)
+            for _ in range(_WARM):
+                part.rehearse()
 
 
 leave_group()

@@ -238,6 +238,13 @@ class WorkerShell(InteractiveShell):
         return report_exception(error, cells=self.compile.cells, rendered=rendered, dumps=dumps)
 
 
+def rehearse() -> None:
+    """Run a cell in a module that nobody needs."""
+    shell = warm_up()
+    shell.adopt(types.ModuleType("rehearsal"))
+    shell.execute("2**3")
+
+
 def warm_up() -> WorkerShell:
     """Return this process's shell; the first call makes it and does what would cost each worker time."""
     if InteractiveShell.initialized():

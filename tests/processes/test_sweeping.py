@@ -29,7 +29,7 @@ def group():
 
 def test_what_is_left_at_the_end_is_cleared_away(sweeper, group, tmp_path):
     (tmp_path / "directory" / "within").mkdir(parents=True)
-    sweeper.begin_group(group.pid)
+    sweeper.begin_groups(group.pid)
     sweeper.begin_directory(tmp_path / "directory")
     sweeper.close()
     assert group.wait(10) == -signal.SIGKILL
@@ -37,9 +37,9 @@ def test_what_is_left_at_the_end_is_cleared_away(sweeper, group, tmp_path):
 
 
 def test_what_has_been_ended_is_left_alone(sweeper, group, tmp_path):
-    sweeper.begin_group(group.pid)
+    sweeper.begin_groups(group.pid)
     sweeper.begin_directory(tmp_path)
-    sweeper.end_group(group.pid)
+    sweeper.end_groups(group.pid)
     sweeper.end_directory(tmp_path)
     sweeper.close()
     assert group.poll() is None
@@ -47,7 +47,7 @@ def test_what_has_been_ended_is_left_alone(sweeper, group, tmp_path):
 
 
 def test_what_has_gone_by_itself_is_fine(sweeper, group, tmp_path):
-    sweeper.begin_group(group.pid)
+    sweeper.begin_groups(group.pid)
     sweeper.begin_directory(tmp_path / "never there")
     sweeper.begin_file(tmp_path / "nor this")
     group.kill()
@@ -56,7 +56,7 @@ def test_what_has_gone_by_itself_is_fine(sweeper, group, tmp_path):
 
 
 def test_a_sweeper_that_was_killed_is_replaced_and_told_everything(sweeper, group, tmp_path):
-    sweeper.begin_group(group.pid)
+    sweeper.begin_groups(group.pid)
     killed = sweeper._process.pid
     os.kill(killed, signal.SIGKILL)
     wait_until_gone(killed)
