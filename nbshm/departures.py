@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from nbshm.errors import CannotSend
 from nbshm.forking import pack_for_fork
 from nbshm.jobs import Body, Import, Job, Program
 from nbshm.local_modules import LocalModules
@@ -36,6 +37,7 @@ class Departure:
     names: frozenset[str]
     edited: tuple[str, ...]
     private: tuple[str, ...]
+    mirrored: tuple[str, ...]
     placement: Placement
     values: int
     board: int
@@ -67,6 +69,8 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             picklers.forget()
             placement = place(packed.pickler.buffers, names=names, segments=session.segments)
             stack.enter_context(placement)
+            mirrored = [names.name_of(begin, end - begin) or "memory" for begin, end in placement.mirrored]
+            _check_mirrors(placement, mirrored, session)
             stack.callback(placement.copy_back)
             values, board = (stack.enter_context(_memory_file(name)) for name in ("values", "board"))
             _write(values, packed.program.values)
@@ -91,11 +95,25 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             names=packed.names,
             edited=_edited(packed.program, session.modules),
             private=private,
+            mirrored=tuple(mirrored),
             placement=placement,
             values=values,
             board=board,
             carried=carried,
         )
+
+
+def _check_mirrors(placement: Placement, names: Sequence[str], session: Session) -> None:
+    """Refuse memory that a living run writes to when it ends: it would undo what this one has written."""
+    for name, span in zip(names, placement.mirrored, strict=True):
+        other = session.runs.mirroring(span)
+        if other is not None:
+            raise CannotSend(
+                name,
+                reason=f"it is copied back to the notebook when {other.name} ends, which still runs",
+                remedy="Wait for that run, or let nothing but a name hold the array: then all runs share it.",
+                action="share",
+            )
 
 
 def _edited(program: Program, modules: LocalModules) -> tuple[str, ...]:

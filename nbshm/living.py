@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from nbshm.processes.kernel_signals import PRESSES
 
 if TYPE_CHECKING:
     from nbshm.processes.supervisor import Supervisor
+
+Span: TypeAlias = tuple[int, int]
+"""Where a piece of memory begins, and where it ends."""
 
 _PATIENCE = 10.0  # seconds beyond its grace period that a run has to end in; it needs about one
 
@@ -18,11 +21,13 @@ _PATIENCE = 10.0  # seconds beyond its grace period that a run has to end in; it
 class LivingRun:
     """A run, from before anything is moved for it until everything has been cleared away after it.
 
-    `name` is what a person calls it: `In [7]`, or the name that a background run is bound to.
+    `name` is what a person calls it: `In [7]`, or `job (In [7])` for a background run. `mirrored` is the
+    memory of the notebook that it writes to when it ends.
     """
 
     def __init__(self, *, name: str, grace: float) -> None:
         self.name = name
+        self.mirrored: Sequence[Span] = ()
         self._grace = grace
         self._thread = threading.current_thread()
         self._over = threading.Event()
@@ -56,7 +61,8 @@ class LivingRun:
             self._supervisor.stop()
 
     def has_ended(self) -> None:
-        """Let those go on who wait for its end."""
+        """Let those go on who wait for its end; nobody can do anything to it any more."""
+        self._supervisor = None
         self._over.set()
 
     def wait_to_end(self) -> None:
@@ -78,6 +84,13 @@ class LivingRuns:
 
     def __iter__(self) -> Iterator[LivingRun]:
         return iter(list(self._runs))
+
+    def mirroring(self, span: Span) -> LivingRun | None:
+        """Return a run that will write to some of that memory when it ends."""
+        begin, end = span
+        return next(
+            (run for run in self for other in run.mirrored if other[0] < end and begin < other[1]), None
+        )
 
     @contextlib.contextmanager
     def counting(self, run: LivingRun) -> Iterator[None]:

@@ -109,9 +109,13 @@ class ParallelMagics(Magics):
             raise UsageError("the cell is empty: write below the %%parallel line what each rank is to run.")
         try:
             options = parse(line, self.defaults)
-            from nbshm import runner  # noqa: PLC0415  # imports what the first parallel cell needs, not the load
+            # Imported here: they import what the first parallel cell needs, and the load does not.
+            from nbshm import background, runner  # noqa: PLC0415
 
             body = current_body(cell, line, self.shell, self.session.notebook.cells)
+            if options.background is not None:
+                background.start(body, self.session, options)
+                return None
             return runner.run(body, self.session, options)
         except OptionError as problem:
             raise UsageError(str(problem)) from None

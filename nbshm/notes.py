@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import PurePath
@@ -13,6 +13,7 @@ from typing import Any
 from nbshm.options import Options
 from nbshm.reports import Raised, RankFailure, without_colours
 from nbshm.tracebacks import ExceptionReport
+from nbshm.words import listed
 
 _REMEDIES = {
     ("numpy.random", "Generator"): "Use {name}.spawn(nprocs)[rank] in the cell.",
@@ -53,6 +54,16 @@ def about(edited: Iterable[str], private: Iterable[str]) -> Iterator[str]:
         yield (
             f"{name} can't be sent, so each forked rank has a copy of its own: "
             f"what it writes into the arrays of {name} stays there."
+        )
+
+
+def about_mirrors(names: Sequence[str]) -> Iterator[str]:
+    """Say which arrays a background run only brings back when it ends."""
+    if names:
+        are, they = ("is", "it") if len(names) == 1 else ("are", "them")
+        yield (
+            f"{listed(names)} {are} mirrored, as more than a name holds {they}: what the ranks write there "
+            "is copied back when the run ends, over what the notebook writes there until then."
         )
 
 

@@ -89,6 +89,11 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
+def _name(text: str) -> str:
+    (name,) = _names(text)
+    return name
+
+
 def _processor_counts() -> tuple[str, ...]:
     return tuple(str(count) for count in range(1, allowed_cpus() + 1))
 
@@ -182,6 +187,16 @@ OPTIONS: tuple[Option, ...] = (
         allowed="a number of seconds",
         read=_grace,
         number=True,
+    ),
+    Option(
+        name="background",
+        example="background=job",
+        default="none",
+        session=False,
+        meaning="name to bind to the running job; the cell ends at once",
+        allowed="the name of a variable",
+        read=_name,
+        also_called=("bg", "job", "detach", "asynchronous", "async", "nowait"),
     ),
 )
 

@@ -38,6 +38,7 @@ class Options:
     threads: int | None = None
     timeout: float | None = None
     grace: float = 2.0
+    background: str | None = None
 
     @property
     def threads_per_worker(self) -> int:

@@ -32,6 +32,11 @@ class Run:
 
     def output(self, rank: int) -> str:
         """Return everything that a rank wrote to its stdout and stderr, in the order of arrival."""
-        if not 0 <= rank < len(self.seconds):
-            raise IndexError(f"there is no rank {rank}: the run had ranks 0 to {len(self.seconds) - 1}.")
+        check_rank(rank, len(self.seconds))
         return self.read_output(rank)
+
+
+def check_rank(rank: int, nprocs: int) -> None:
+    """Raise IndexError for a rank that a run of that many does not have."""
+    if not 0 <= rank < nprocs:
+        raise IndexError(f"there is no rank {rank}: the run has ranks 0 to {nprocs - 1}.")

@@ -7,6 +7,7 @@ and in what becomes of the end.
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,10 +25,11 @@ from nbshm.options import Options
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
 from nbshm.results import Results
-from nbshm.runs import Run
+from nbshm.runs import Run, check_rank
 from nbshm.session import Session
 from nbshm.views.transcript import Transcript
 from nbshm.views.view import View
+from nbshm.words import seconds_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,8 @@ def prepare(body: Body, session: Session, options: Options) -> Task:
 def under_way(task: Task, session: Session, view: View, living: LivingRun) -> Iterator[RunUnderWay]:
     """Start a task's workers; on leaving, they are gone, and the memory is the notebook's again.
 
+    It may be left in another thread than it was entered in.
+
     Raises
     ------
     OptionError, CannotSend, NoRoom
@@ -74,6 +78,7 @@ def under_way(task: Task, session: Session, view: View, living: LivingRun) -> It
     options = task.options
     with closing_undisturbed() as stack:
         departure = stack.enter_context(departing(task.body, task.analysis.needs, session, options))
+        living.mirrored = departure.placement.mirrored
         for line in _notes(task, departure, session.notebook.namespace):
             view.show(Note(text=line))
         with interrupts_noted(living.interrupt):
@@ -125,6 +130,7 @@ class RunUnderWay:
         self._transcript = Transcript()
         self._outcomes: dict[int, Outcome] = {}
         self._broken: dict[int, Exception] = {}
+        self._began = time.monotonic()
 
     def supervise(self) -> Arrivals:
         """Show what the ranks say until the last has ended; return what has come back."""
@@ -140,8 +146,25 @@ class RunUnderWay:
         return [given[rank].value if rank in given else None for rank in range(self._nprocs)]
 
     def output(self, rank: int) -> str:
-        """Return everything that a rank has written so far."""
+        """Return everything that a rank has written so far.
+
+        Raises
+        ------
+        IndexError
+            There is no such rank.
+
+        """
+        check_rank(rank, self._nprocs)
         return self._transcript.read(rank)
+
+    def in_words(self) -> str:
+        """Say how far it is: `for 12 s, 1 of 4 ranks has finished`."""
+        finished = len(self._outcomes)
+        has = "has" if finished == 1 else "have"
+        return (
+            f"for {seconds_in_words(time.monotonic() - self._began)}, "
+            f"{finished} of {self._nprocs} ranks {has} finished"
+        )
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Output):
@@ -175,3 +198,4 @@ class RunUnderWay:
 def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Iterator[str]:
     yield from notes.before_start(task.options, departure.names, task.analysis.written, namespace)
     yield from notes.about(departure.edited, departure.private)
+    yield from notes.about_mirrors(departure.mirrored)

@@ -62,6 +62,14 @@ def progress_in_words(label: str, done: int, total: int | None) -> str:
     return f"{label} {done}{of}".lstrip()
 
 
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """List names, the first few of many: `a, b and c`, or `a, b, c and 4 more`."""
+    shown = list(names[:most])
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most} more"
+    return " and ".join([*([", ".join(shown[:-1])] if shown[:-1] else []), shown[-1]]) if shown else ""
+
+
 def _runs(ordered: Sequence[int]) -> list[list[int]]:
     runs: list[list[int]] = []
     for number in ordered:

@@ -65,6 +65,12 @@ class Placement:
         """
         return loading(Homecoming(self._own, parcel, fds, segments=self._segments))
 
+    @property
+    def mirrored(self) -> list[tuple[int, int]]:
+        """The beginnings and ends of the notebook's memory that `copy_back` writes to."""
+        regions = [spot.region for spot in self._spots if spot.back]
+        return [(region.address, region.address + region.nbytes) for region in regions]
+
     def copy_back(self) -> None:
         """Copy what workers wrote into mirrors to the notebook's memory.
 

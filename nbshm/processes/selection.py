@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import threading
 from collections.abc import Iterable
 
 from nbshm.processes.listeners import Listener
@@ -22,6 +23,8 @@ class Selection:
         for fd in (self._wake_read, self._wake_write):
             os.set_blocking(fd, False)
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        # Another thread may wake it while it is closed. Reentrant: so may a signal handler of this thread.
+        self._waking = threading.RLock()
 
     def wait(self, listeners: Iterable[Listener], timeout: float) -> list[Listener]:
         """Wait at most `timeout` seconds; return the listeners that have something to hear."""
@@ -34,14 +37,17 @@ class Selection:
         return [listener for listener in listeners if id(listener) in heard]
 
     def wake(self) -> None:
-        """Let `wait` return; from any thread or signal handler."""
-        with contextlib.suppress(BlockingIOError, OSError):  # full: it will wake; closed: nobody waits
-            os.write(self._wake_write, b"\0")
+        """Let `wait` return; from any thread or signal handler, also when it has been closed."""
+        with self._waking, contextlib.suppress(BlockingIOError):  # full: it will wake
+            if self._wake_write >= 0:
+                os.write(self._wake_write, b"\0")
 
     def close(self) -> None:
         """Close the selector and its pipe."""
         self._selector.close()
-        for fd in (self._wake_read, self._wake_write):
+        with self._waking:
+            write_end, self._wake_write = self._wake_write, -1
+        for fd in (self._wake_read, write_end):
             os.close(fd)
 
     @staticmethod

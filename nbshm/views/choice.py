@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import math
 import sys
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,19 @@ def choose_view(shell: InteractiveShell) -> View:
         # saved notebook, of closed ones too, and so two equal runs would differ by how long they took.
         return PageView(patience=math.inf)
     return PageView() if "cellId" in request["metadata"] else TextView()
+
+
+def context_of_outputs(shell: InteractiveShell) -> contextvars.Context:
+    """Return the context in which a thread's outputs go where the person wants them.
+
+    A front end shows them with the cell that runs now, also later. Without a person nothing but the outputs
+    of a running cell is kept: then they go to the cell that runs when they come (in an empty context
+    ipykernel takes its last request).
+    """
+    request = _request(shell)
+    if request is not None and not request["content"].get("allow_stdin", True):
+        return contextvars.Context()
+    return contextvars.copy_context()
 
 
 def _request(shell: InteractiveShell) -> dict[str, Any] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +24,13 @@ class Bundle:
 def publish(bundle: Bundle, *, display_id: str | None = None) -> None:
     """Add an output to the cell; with an id it can be replaced."""
     _display(bundle.data, metadata=bundle.metadata, raw=True, display_id=display_id)
+
+
+def show_failure(error: BaseException) -> None:
+    """Show what a run that nobody waits for has raised, as IPython shows it for the cell that fails."""
+    render = getattr(error, "_render_traceback_", lambda: traceback.format_exception(error))
+    sys.stderr.write("\n".join(render()).rstrip() + "\n")
+    sys.stderr.flush()
 
 
 def replace_output(bundle: Bundle, *, display_id: str) -> None:

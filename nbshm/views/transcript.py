@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import weakref
 from pathlib import Path
 from typing import IO
@@ -22,6 +23,7 @@ class Transcript:
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = None if directory is None else str(directory)
         self._files: dict[int, IO[bytes]] = {}
+        self._moving = threading.Lock()  # a file has one position, for who writes and for who reads
         self._finalizer = weakref.finalize(self, _close_all, self._files)
 
     def write(self, chunk: Output) -> None:
@@ -30,18 +32,20 @@ class Transcript:
         if file is None:
             file = tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=self._directory)  # noqa: SIM115  # closed by the finalizer
             self._files[chunk.rank] = file
-        file.write(chunk.text.encode(errors="surrogatepass"))
+        with self._moving:
+            file.write(chunk.text.encode(errors="surrogatepass"))
 
     def read(self, rank: int) -> str:
         """Return everything that a rank wrote to its stdout and stderr."""
         file = self._files.get(rank)
         if file is None:
             return ""
-        file.seek(0)
-        try:
-            return file.read().decode(errors="surrogatepass")
-        finally:
-            file.seek(0, 2)
+        with self._moving:
+            file.seek(0)
+            try:
+                return file.read().decode(errors="surrogatepass")
+            finally:
+                file.seek(0, 2)
 
     def close(self) -> None:
         """Forget the output and give the disk space back."""

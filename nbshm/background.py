@@ -1,0 +1,204 @@
+"""Runs in the background: `%%parallel background=job` returns at once and binds `job`.
+
+Everything is packed, moved and started in the cell, which fails there if something can't travel. Then a
+thread supervises, whose outputs go to the cell that started the run, however many cells come after it.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import warnings
+import weakref
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from nbshm.errors import RunInterrupted
+from nbshm.jobs import Body
+from nbshm.living import LivingRun
+from nbshm.options import Options
+from nbshm.processes.kernel_signals import interrupts_put_off
+from nbshm.results import Results
+from nbshm.runs import Run
+from nbshm.session import Session
+from nbshm.under_way import RunUnderWay, Task, conclude, prepare, under_way
+from nbshm.views.choice import choose_view, context_of_outputs
+from nbshm.views.outputs import show_failure
+from nbshm.views.view import View
+
+
+@dataclass(slots=True, kw_only=True)
+class _Course:
+    """What a run's thread shares with those who ask; `over` is set when nothing changes any more."""
+
+    name: str
+    cell: str
+    living: LivingRun
+    current: RunUnderWay | None
+    run: Run | None = None
+    failure: BaseException | None = None
+    looked_at: bool = False
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+class BackgroundRun:
+    """A run that goes on while the notebook is used for other things.
+
+    Tensors and arrays that only names hold are shared, so what ranks write into them can be watched and
+    plotted meanwhile; what more than names hold (a list, a figure) comes back when the run ends.
+    """
+
+    def __init__(self, course: _Course) -> None:
+        self._course = course
+        weakref.finalize(self, _warn_if_nobody_looked, course)
+
+    @property
+    def status(self) -> str:
+        """`running`, or how it has ended: `finished`, `failed`, `timed out`, `stopped`."""
+        self._look()
+        if not self._course.over.is_set():
+            return "running"
+        ending = self._course.run.ending if self._course.run else "failed"
+        return "failed" if ending == "finished" and self._course.failure else ending
+
+    @property
+    def results(self) -> Results:
+        """The values of the last expression by rank, None for a rank that has not given one (yet)."""
+        self._look()
+        current, run = self._course.current, self._course.run
+        return Results(current.results if current else run.results if run else [])
+
+    def output(self, rank: int) -> str:
+        """Return everything that a rank has written so far to its stdout and stderr, in the order of arrival.
+
+        Raises
+        ------
+        IndexError
+            There is no such rank.
+
+        """
+        current, run = self._course.current, self._course.run
+        if current is not None:
+            return current.output(rank)
+        return run.output(rank) if run else ""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the run has ended, at most `timeout` seconds; return whether it has.
+
+        An interrupt ends the wait, not the run.
+
+        Raises
+        ------
+        RankRaised, RankDied, RunTimedOut, RunInterrupted, NameError
+            The run has failed or was stopped: what the cell would have raised, each time this is asked.
+
+        """
+        if not self._course.over.wait(timeout):
+            return False
+        self._look()
+        if self._course.failure is not None:
+            raise self._course.failure.with_traceback(None)
+        return True
+
+    def stop(self) -> None:
+        """End the run as an interrupt ends a cell, so that `finally` blocks run, and wait until it has ended.
+
+        Called again meanwhile (from another thread, or after an interrupt), it ends the ranks at once.
+        """
+        self._course.living.stop()
+        self._course.over.wait()
+
+    def __repr__(self) -> str:
+        course = self._course
+        details = f"{course.name!r} ({course.cell})"
+        if course.current is not None and not course.over.is_set():
+            return f"<BackgroundRun {details}: running {course.current.in_words()}>"
+        return f"<BackgroundRun {details}: {self.status}>"
+
+    def _look(self) -> None:
+        """Note that somebody who asks after the end knows of a failure."""
+        if self._course.over.is_set():
+            self._course.looked_at = True
+
+
+def start(body: Body, session: Session, options: Options) -> None:
+    """Start a run, bind its name to a `BackgroundRun`, and return.
+
+    Raises
+    ------
+    SyntaxError, OptionError, CannotSend, NoRoom
+        As `runner.run`; nothing was started, and the name is what it was.
+
+    """
+    task = prepare(body, session, options)
+    name = options.background or ""
+    session.notebook.namespace[name] = launch(task, session, name=name)
+
+
+def launch(task: Task, session: Session, *, name: str) -> BackgroundRun:
+    """Start a task's workers, and a thread that supervises them."""
+    living = LivingRun(name=f"{name} ({task.cell})", grace=task.options.grace)
+    view = choose_view(session.shell)
+    view.begin(task.options.nprocs, stop=living.stop)
+    with interrupts_put_off(), ExitStack() as whole, ExitStack() as journey:
+        whole.callback(view.finish)
+        with session.runs.turn:
+            whole.enter_context(session.runs.counting(living))
+            current = journey.enter_context(under_way(task, session, view, living))
+        course = _Course(name=name, cell=task.cell, living=living, current=current)
+        attendance = _Attendance(task, session, view, course)
+        context = context_of_outputs(session.shell)
+        thread = threading.Thread(target=context.run, args=(attendance,), name=f"nbshm-{name}", daemon=True)
+        living.is_attended_by(thread)
+        thread.start()
+        attendance.take_over(whole.pop_all(), journey.pop_all())
+    return BackgroundRun(course)
+
+
+class _Attendance:
+    """What the thread of a run does, from when it is given what must be closed in the end."""
+
+    def __init__(self, task: Task, session: Session, view: View, course: _Course) -> None:
+        self._task = task
+        self._session = session
+        self._view = view
+        self._course = course
+        self._stacks: queue.SimpleQueue[tuple[ExitStack, ExitStack]] = queue.SimpleQueue()
+
+    def take_over(self, whole: ExitStack, journey: ExitStack) -> None:
+        """Close these from now on: the journey when the last rank has ended, the whole after all is said."""
+        self._stacks.put((whole, journey))
+
+    def __call__(self) -> None:
+        whole, journey = self._stacks.get()
+        with whole:
+            try:
+                self._attend(journey)
+            except RunInterrupted as error:  # asked for, and told by the view
+                self._course.failure = error.with_traceback(None)
+                self._course.looked_at = True
+            except BaseException as error:  # noqa: BLE001  # raised by `wait`, and shown
+                self._course.failure = error.with_traceback(None)
+                show_failure(error)
+            finally:
+                self._course.current = None
+                self._course.over.set()
+
+    def _attend(self, journey: ExitStack) -> None:
+        current = self._course.current
+        assert current is not None  # noqa: S101  # it is until this has ended
+        with journey:
+            arrivals = current.supervise()
+        self._course.run = arrivals.run
+        conclude(arrivals, self._task, self._session, self._view)
+
+
+def _warn_if_nobody_looked(course: _Course) -> None:
+    if course.failure is None or course.looked_at:
+        return
+    first = str(course.failure).partition("\n")[0]
+    message = (
+        f"the background run {course.name!r} failed, and nobody has asked how it ended: {first} "
+        f"{course.name}.wait() would have raised it."
+    )
+    warnings.warn_explicit(message, RuntimeWarning, filename=course.cell, lineno=1)
