@@ -18,6 +18,7 @@ from nbshm.memory.names import NotebookNames
 from nbshm.memory.placing import Placement, place
 from nbshm.options import Options
 from nbshm.packing import Needs, pack
+from nbshm.processes.allowances import check_workers, descriptors_for
 from nbshm.processes.descriptors import Collected, collecting_descriptors
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_put_off
 from nbshm.processes.semaphores import semaphore_reducers
@@ -52,6 +53,7 @@ class Departure:
 @contextmanager
 def departing(body: Body, needs: Needs, session: Session, options: Options) -> Iterator[Departure]:
     """Get a job ready to be sent; on leaving, what workers wrote is brought back to where it belongs."""
+    check_workers(options.nprocs)  # before anything is moved for them
     with closing_undisturbed() as stack:
         names = NotebookNames(session.shell.user_ns, *session.histories())
         # While values are pickled as well: raised where garbage is collected, an interrupt would be lost.
@@ -67,7 +69,12 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
                 packed = pack(needs, session.notebook, picklers.make)
         with interrupts_put_off():  # in the middle of it, memory has been moved or copied in part
             picklers.forget()
-            placement = place(packed.pickler.buffers, names=names, segments=session.segments)
+            placement = place(
+                packed.pickler.buffers,
+                names=names,
+                segments=session.segments,
+                reserved=descriptors_for(options.nprocs),
+            )
             stack.enter_context(placement)
             mirrored = [names.name_of(begin, end - begin) or "memory" for begin, end in placement.mirrored]
             _check_mirrors(placement, mirrored, session)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import resource
 
+_PLENTY = 200  # more are not needed by whatever a notebook does that has nothing to do with shared memory
+
 
 def allow_descriptors(count: int) -> int:
     """Raise the soft limit if `count` more descriptors may not fit; return how many can be opened."""
@@ -21,6 +23,17 @@ def allow_descriptors(count: int) -> int:
     if soft == resource.RLIM_INFINITY:
         return count
     return soft - sum(number < soft for number in opened)  # others were opened under a higher limit
+
+
+def are_few(newest: int) -> bool:
+    """Tell whether descriptors are scarce, the limit raised as far as it goes; `newest` is one just opened.
+
+    A new descriptor has the lowest number that is free. So where that is low nothing needs to be counted.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or newest + _PLENTY < soft:
+        return False
+    return allow_descriptors(_PLENTY) < _PLENTY
 
 
 def opened_descriptors() -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
@@ -75,6 +76,11 @@ _DEBUG_HELP = """Debug the last exception, or run code in the debugger, as IPyth
 Not the exception of a rank: its frames ended with its process.
 """
 
+_TOO_MANY_OPEN = (
+    "this kernel has no file descriptors left for a run. Close files that it has open, or raise the limit "
+    "(ulimit -n) before Jupyter is started."
+)
+
 
 class _Magic:
     """Makes a method a magic whose help is composed, which a docstring can't be."""
@@ -119,6 +125,10 @@ class ParallelMagics(Magics):
             return runner.run(body, self.session, options)
         except OptionError as problem:
             raise UsageError(str(problem)) from None
+        except OSError as problem:
+            if problem.errno != errno.EMFILE:
+                raise
+            raise UsageError(_TOO_MANY_OPEN) from None  # a line: IPython would open files to show a traceback
 
     @_Magic("line", "parallel", _DEFAULTS_HELP)
     def show_or_set_defaults(self, line: str) -> None:  # noqa: D102  # above

@@ -7,7 +7,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,11 +128,17 @@ class Kernel:
 
 
 @contextmanager
-def kernel(directory: Path, *, load: bool = True, env: dict[str, str] | None = None) -> Iterator[Kernel]:
-    """Start a kernel, give it, and end it with all that it started."""
+def kernel(
+    directory: Path, *, load: bool = True, env: dict[str, str] | None = None, through: Sequence[str] = ()
+) -> Iterator[Kernel]:
+    """Start a kernel, give it, and end it with all that it started.
+
+    `through` is a command that turns into the one that follows it (`unshare`, say).
+    """
     with tempfile.TemporaryFile("w+") as log:
         manager = KernelManager(kernel_name="python3")
-        manager.kernel_spec.argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        manager.kernel_spec.argv = [*through, *command]
         options = {} if env is None else {"env": env}
         manager.start_kernel(stdout=log, stderr=log, cwd=str(directory), **options)
         running = Kernel(manager, directory)

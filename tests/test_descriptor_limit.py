@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nbshm.descriptor_limit import allow_descriptors, descriptors_in_words, opened_descriptors
+from nbshm.descriptor_limit import allow_descriptors, are_few, descriptors_in_words, opened_descriptors
 
 NOFILE = resource.RLIMIT_NOFILE
 
@@ -18,6 +18,18 @@ def hard() -> Iterator[int]:
     before = resource.getrlimit(NOFILE)
     yield before[1]
     resource.setrlimit(NOFILE, before)
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Have other limits told than there are, none changed: a hard limit can not be raised again."""
+
+    def tell(soft: int, hard: int) -> None:
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+        monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+
+    yield tell
+    monkeypatch.undo()
 
 
 def test_a_limit_that_is_high_enough_is_left_alone():
@@ -33,10 +45,10 @@ def test_the_soft_limit_is_raised_as_far_as_it_goes(hard):
     assert resource.getrlimit(NOFILE)[0] == hard
 
 
-def test_as_many_can_be_opened_as_is_said(hard, monkeypatch):
+def test_as_many_can_be_opened_as_is_said(hard, told):
     high = os.dup2(0, max(opened_descriptors()) + 20)  # above the limit that follows, it takes no room below
     resource.setrlimit(NOFILE, (high, hard))
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (high, high))
+    told(high, high)
     allowed, made = allow_descriptors(100), []
     with contextlib.suppress(OSError):
         while True:
@@ -46,11 +58,22 @@ def test_as_many_can_be_opened_as_is_said(hard, monkeypatch):
     assert len(made) - allowed in {0, 1}  # the directory that they are counted in is open meanwhile
 
 
+def test_descriptors_are_few_only_where_the_limit_can_not_be_raised(hard, told):
+    newest = os.dup(0)
+    os.close(newest)
+    assert not are_few(newest)
+    resource.setrlimit(NOFILE, (newest + 50, hard))
+    assert not are_few(newest)
+    assert resource.getrlimit(NOFILE)[0] > newest + 50
+    resource.setrlimit(NOFILE, (newest + 50, hard))
+    told(newest + 50, newest + 50)
+    assert are_few(newest)
+
+
 @pytest.mark.parametrize(
     ("limits", "words"),
     [((64, 64), r"\d+ of 64$"), ((64, 99), r"of 64 \(up to 99 if need be\)"), ((-1, -1), "without a limit")],
 )
-def test_the_count_and_the_limits_are_said_in_words(monkeypatch, limits, words):
-    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+def test_the_count_and_the_limits_are_said_in_words(told, limits, words):
+    told(*limits)
     assert re.search(words, descriptors_in_words())
-    monkeypatch.undo()

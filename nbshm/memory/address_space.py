@@ -114,6 +114,30 @@ class AddressSpace:
         return self._files[key]
 
 
+def resident(address: int, nbytes: int) -> int:
+    """Return how many bytes of some memory take room: pages that nobody has touched are not there yet.
+
+    All, where that can't be seen.
+    """
+    first, end = address // _PAGE, -(-(address + nbytes) // _PAGE)
+    pages = 0
+    try:
+        with open("/proc/self/pagemap", "rb") as pagemap:  # noqa: PTH123  # not a file to be found
+            pagemap.seek(first * _ENTRY)
+            for start in range(first, end, _AT_ONCE):
+                entries = pagemap.read(min(_AT_ONCE, end - start) * _ENTRY)
+                pages += entries[_ENTRY - 1 :: _ENTRY].translate(_IS_THERE).count(1)
+    except OSError:
+        return nbytes
+    return min(nbytes, pages * _PAGE)
+
+
+_PAGE = mmap.PAGESIZE
+_ENTRY = 8  # bytes in /proc/self/pagemap; the highest bits of the last say: in memory, in swap
+_AT_ONCE = 1 << 17  # pages
+_IS_THERE = bytes(byte & 0b1100_0000 != 0 for byte in range(256))
+
+
 def _read_mappings() -> Iterator[_Mapped]:
     """Read /proc/self/maps, which is in the order of addresses."""
     try:

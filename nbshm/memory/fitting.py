@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from nbshm.descriptor_limit import allow_descriptors
 from nbshm.errors import NoRoom
 from nbshm.memory import limits
+from nbshm.memory.address_space import resident
 from nbshm.memory.decisions import Copied, Moves
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.regions import Layout, Region, lay_out
@@ -14,13 +15,14 @@ from nbshm.memory.segments import Segment, Segments
 from nbshm.memory.spares import Spares
 
 _DESCRIPTORS_OF_A_SEGMENT = 2  # ours, and the copy that Python's mmap keeps
-_SPARE_DESCRIPTORS = 64  # for the run itself, and what else the kernel opens meanwhile
 
 
 def make_room(
-    wanted: Sequence[Moves | Copied], *, names: NotebookNames, segments: Segments
+    wanted: Sequence[Moves | Copied], *, names: NotebookNames, segments: Segments, reserved: int
 ) -> tuple[Layout, list[Segment]]:
     """Return where regions go, and the new segments for them, still empty.
+
+    `reserved` descriptors are for others: if segments would need some of them, they are made fewer.
 
     Raises
     ------
@@ -31,8 +33,8 @@ def make_room(
     if not wanted:
         return Layout(spots=(), sizes=()), []
     regions = [decision.region for decision in wanted]
-    layout = _lay_out(regions, names)
-    _check_memory(wanted, names, segments.spares)
+    layout = _lay_out(regions, names, reserved, segments.spares)
+    _check_memory(wanted, names, sum(layout.sizes), segments.spares)
     try:
         return layout, [segments.create(nbytes) for nbytes in layout.sizes]
     except OSError as error:
@@ -45,12 +47,13 @@ def make_room(
         ) from error
 
 
-def _lay_out(regions: Sequence[Region], names: NotebookNames) -> Layout:
+def _lay_out(regions: Sequence[Region], names: NotebookNames, reserved: int, spares: Spares) -> Layout:
     file_limit = limits.largest_file()
     largest = None if file_limit is None else file_limit.nbytes
     layout = lay_out(regions, largest=largest)
-    wanted = _DESCRIPTORS_OF_A_SEGMENT * len(layout.sizes) + _SPARE_DESCRIPTORS
+    wanted = _DESCRIPTORS_OF_A_SEGMENT * len(layout.sizes) + reserved
     if allow_descriptors(wanted) < wanted:
+        spares.clear()  # they have descriptors too
         layout = lay_out(regions, largest=largest, together=True)
     if file_limit is not None and max(layout.sizes) > file_limit.nbytes:
         biggest = max(region.nbytes for region in regions)
@@ -58,19 +61,37 @@ def _lay_out(regions: Sequence[Region], names: NotebookNames) -> Layout:
     return layout
 
 
-def _check_memory(wanted: Sequence[Moves | Copied], names: NotebookNames, spares: Spares) -> None:
-    """Compare what is written at once with what is left: memory that is moved is freed piece by piece.
+def _check_memory(
+    wanted: Sequence[Moves | Copied], names: NotebookNames, nbytes: int, spares: Spares
+) -> None:
+    """Compare what `nbytes` of segments take with the memory and the addresses that are left.
 
-    Where it is short, the spare pages are given back first.
+    Where these are short, the spare pages are given back first.
     """
-    moved = max((decision.region.nbytes for decision in wanted if isinstance(decision, Moves)), default=0)
-    copied = sum(decision.region.nbytes for decision in wanted if isinstance(decision, Copied))
-    left = limits.memory_left()
-    if left is not None and moved + copied > left.nbytes and spares.nbytes:
-        spares.clear()
-        left = limits.memory_left()
-    if left is not None and moved + copied > left.nbytes:
-        raise _no_room([decision.region for decision in wanted], names, left, moved + copied)
+    if _short_of(memory=nbytes, addresses=nbytes) is None:
+        return
+    spares.clear()
+    given_back = _given_back([each.region for each in wanted if isinstance(each, Moves)])
+    short = _short_of(memory=nbytes - given_back, addresses=nbytes)
+    if short is not None:
+        raise _no_room([decision.region for decision in wanted], names, *short)
+
+
+def _short_of(*, memory: int, addresses: int) -> tuple[limits.Room, int] | None:
+    """Return what there is too little of, and how much is needed."""
+    for room, needed in ((limits.memory_left(), memory), (limits.addresses_left(), addresses)):
+        if room is not None and needed > room.nbytes:
+            return room, needed
+    return None
+
+
+def _given_back(moved: Sequence[Region]) -> int:
+    """Return how much of the old memory is free again before the last of these regions is moved.
+
+    Not all: memory that nobody has written to (`numpy.zeros`) takes no room before it is moved.
+    """
+    there = [resident(region.address, region.nbytes) for region in moved]
+    return sum(there) - max(there, default=0)
 
 
 def _no_room(regions: Sequence[Region], names: NotebookNames, room: limits.Room, needed: int) -> NoRoom:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from nbshm.descriptor_limit import are_few
 from nbshm.jobs import Parcel, Place
 from nbshm.memory.address_space import SharedFile
 from nbshm.memory.buffers import Buffers
@@ -93,12 +94,15 @@ class Homecoming:
 
 
 def _receive(sizes: Sequence[int], fds: Sequence[int], segments: Segments) -> list[Any]:
-    """Take over what a worker sent: big segments as they are, small ones as ordinary memory."""
+    """Take over what a worker sent: big segments as they are, small ones as ordinary memory.
+
+    Big ones too where descriptors are few: a notebook that keeps its results would use them up.
+    """
     waiting = list(fds)
     try:
         return [
             _read(waiting.pop(0), nbytes)
-            if nbytes < _SMALL
+            if nbytes < _SMALL or are_few(waiting[0])
             else segments.add(Segment.over(waiting.pop(0), nbytes)).buffer
             for nbytes in sizes
         ]
@@ -110,7 +114,9 @@ def _receive(sizes: Sequence[int], fds: Sequence[int], segments: Segments) -> li
 def _read(fd: int, nbytes: int) -> bytearray:
     try:
         content = bytearray(nbytes)
-        os.preadv(fd, [content], 0)
+        left = memoryview(content)
+        while left:  # one call reads 2 GiB at most
+            left = left[os.preadv(fd, [left], nbytes - len(left)) :]
         return content
     finally:
         os.close(fd)

@@ -8,20 +8,25 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 
+from nbshm.descriptor_limit import allow_descriptors
 from nbshm.jobs import Place
 from nbshm.memory.loading import Memory, loading
 from nbshm.memory.segments import Buffer, Segment, Segments
+
+_SPARE = 64  # descriptors for what the worker itself opens
 
 
 class Mapping:
     """The segments of a job, mapped when something in them is first asked for.
 
-    It owns the descriptors. `segments` lists those that are mapped for sharing.
+    It owns the descriptors until it is closed, or a segment takes over its own. `segments` lists those that
+    are mapped for sharing.
     """
 
     def __init__(self, fds: Sequence[int], sizes: Sequence[int]) -> None:
         self.segments = Segments()
-        self._fds = tuple(fds)
+        allow_descriptors(len(fds) + _SPARE)  # Python keeps a descriptor of its own of whatever it maps
+        self._fds = dict(enumerate(fds))
         self._sizes = tuple(sizes)
         self._shared: dict[int, Segment] = {}
         self._numbers: dict[int, int] = {}
@@ -34,7 +39,7 @@ class Mapping:
     def shared(self, number: int) -> Buffer:
         """Return a segment that all processes write to."""
         if number not in self._shared:
-            segment = Segment.over(os.dup(self._fds[number]), self._sizes[number])
+            segment = Segment.over(self._fds.pop(number), self._sizes[number])
             self._shared[number] = self.segments.add(segment)
             self._numbers[segment.address] = number
         return self._shared[number].buffer
@@ -42,7 +47,8 @@ class Mapping:
     def private(self, number: int) -> mmap.mmap:
         """Return a segment's contents, as a copy that is made page by page when it is written to."""
         if number not in self._private:
-            self._private[number] = mmap.mmap(self._fds[number], self._sizes[number], access=mmap.ACCESS_COPY)
+            fd = self._shared[number].fd if number in self._shared else self._fds[number]
+            self._private[number] = mmap.mmap(fd, self._sizes[number], access=mmap.ACCESS_COPY)
         return self._private[number]
 
     def place_of(self, address: int, nbytes: int) -> Place | None:
@@ -57,9 +63,8 @@ class Mapping:
 
     def close(self) -> None:
         """Give up the descriptors; what has been mapped stays as long as it is used."""
-        for fd in self._fds:
-            os.close(fd)
-        self._fds = ()
+        while self._fds:
+            os.close(self._fds.popitem()[1])
         self._shared.clear()
         self._private.clear()
 

@@ -22,8 +22,10 @@ from nbshm.memory.names import NotebookNames
 from nbshm.memory.segments import Segment, Segments
 
 
-def place(buffers: Buffers, *, names: NotebookNames, segments: Segments) -> Placement:
+def place(buffers: Buffers, *, names: NotebookNames, segments: Segments, reserved: int) -> Placement:
     """Put all memory of the buffers into segments, or find the ones that it is in.
+
+    `reserved` is how many descriptors must be left for others.
 
     Raises
     ------
@@ -34,7 +36,7 @@ def place(buffers: Buffers, *, names: NotebookNames, segments: Segments) -> Plac
     with ExitStack() as undo:
         space = undo.enter_context(AddressSpace())
         decisions = decide(buffers, names=names, segments=segments, space=space)
-        spots = list(_carry_out(decisions, buffers, names, segments))
+        spots = list(_carry_out(decisions, buffers, names, segments, reserved))
         undo.pop_all()
     return Placement(buffers, spots, segments=segments, space=space)
 
@@ -97,10 +99,10 @@ class Placement:
 
 
 def _carry_out(
-    decisions: Sequence[Decision], buffers: Buffers, names: NotebookNames, segments: Segments
+    decisions: Sequence[Decision], buffers: Buffers, names: NotebookNames, segments: Segments, reserved: int
 ) -> Iterator[Spot]:
     wanted = [decision for decision in decisions if not isinstance(decision, Stays)]
-    layout, made = make_room(wanted, names=names, segments=segments)
+    layout, made = make_room(wanted, names=names, segments=segments, reserved=reserved)
     segments.spares.expect(sum(layout.sizes))
     for decision in decisions:
         if isinstance(decision, Stays):

@@ -10,13 +10,18 @@ from nbshm.options import OptionError
 _FOR_A_WORKER = 11
 """A socket's two ends, two pipes', a page, what multiprocessing keeps of a process, a pidfd; one to spare."""
 
-_FOR_A_RUN = 16
-"""The supervisor's selector and its pipe, and what is open for a moment."""
+_FOR_A_RUN = 24
+"""The job's own files, the supervisor's selector and its pipe, and what is open for a moment."""
+
+
+def descriptors_for(nprocs: int) -> int:
+    """Return how many descriptors the kernel needs for a run of that many workers, its segments apart."""
+    return nprocs * _FOR_A_WORKER + _FOR_A_RUN
 
 
 def check_workers(nprocs: int) -> None:
     """Raise OptionError where this process may not open what that many workers need."""
-    needed = nprocs * _FOR_A_WORKER + _FOR_A_RUN
+    needed = descriptors_for(nprocs)
     left = allow_descriptors(needed)
     if left >= needed:
         return

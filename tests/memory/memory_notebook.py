@@ -96,7 +96,7 @@ class Notebook:
         names = NotebookNames(self.namespace, self.out)
         buffers = Buffers()
         payload = pickled({name: self.namespace[name] for name in wanted}, buffers, is_shared)
-        return payload, place(buffers, names=names, segments=self.segments)
+        return payload, place(buffers, names=names, segments=self.segments, reserved=64)
 
     def run(
         self, code: str, *wanted: str, ranks: int = 1, is_shared: Callable[[Any], bool] = lambda _: True

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from memory_notebook import Notebook
 
-from nbshm.memory.address_space import AddressSpace
+from nbshm.memory.address_space import AddressSpace, resident
 from nbshm.memory.pages import address_of
 
 
@@ -92,3 +92,22 @@ def test_a_file_that_was_replaced_is_not_taken_for_the_mapped_one(tmp_path):
         (tmp_path / "new").replace(file)
         found = space.shared_file(address_of(mapped), 10)
         assert found is None or os.pread(found[0].fd, 1, 0) == b"x"
+
+
+def test_pages_that_nobody_has_touched_take_no_room():
+    array = np.zeros(4 << 20)
+    address = array.__array_interface__["data"][0]
+    assert resident(address, array.nbytes) <= array.nbytes // 16
+    array[: 2 << 20] = 1
+    assert abs(resident(address, array.nbytes) - array.nbytes // 2) <= array.nbytes // 16
+    assert resident(address, 100) == 100
+
+
+def test_where_pages_can_not_be_seen_all_are_taken_to_be_there(monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    array = np.zeros(4 << 20)
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.open", refuse)
+        assert resident(array.__array_interface__["data"][0], array.nbytes) == array.nbytes

@@ -63,6 +63,27 @@ def test_what_is_moved_counts_once_at_a_time(notebook: Notebook, monkeypatch):
     assert in_segment(notebook, notebook["first"])
 
 
+def test_memory_that_nobody_has_touched_is_not_given_back_by_its_move(notebook: Notebook, monkeypatch):
+    monkeypatch.setattr(
+        limits, "memory_left", lambda: limits.Room(nbytes=25 << 20, where="memory", remedy="")
+    )
+    notebook["first"], notebook["second"] = np.zeros(2 << 20), np.zeros(2 << 20)
+    with pytest.raises(NoRoom, match=r"32\.0 MiB needed, 25\.0 MiB left"):
+        notebook.place("first", "second")
+    notebook["first"] += 1
+    notebook["second"] += 1
+    notebook.run("first += 1", "first", "second")
+    assert in_segment(notebook, notebook["first"])
+
+
+def test_addresses_that_a_limit_does_not_allow_are_refused_before_they_are_asked_for(notebook, monkeypatch):
+    room = limits.Room(nbytes=1000, where="what this process may map (RLIMIT_AS)", remedy="ulimit -v")
+    monkeypatch.setattr(limits, "addresses_left", lambda: room)
+    notebook["model"] = torch.zeros(300)
+    with pytest.raises(NoRoom, match=r"'model': 1.2 KiB needed, 1000 bytes left in .*RLIMIT_AS.*ulimit -v"):
+        notebook.place("model")
+
+
 def test_the_soft_limit_of_descriptors_is_raised(notebook: Notebook, limited):
     limited(resource.RLIMIT_NOFILE, 80)
     notebook["many"] = [torch.zeros(2_100_000) for _ in range(3)]

@@ -9,6 +9,8 @@ import pytest
 import torch
 from memory_notebook import Notebook, in_segment, open_descriptors
 
+from nbshm.memory import homecoming
+
 
 def test_the_notebooks_own_tensor_comes_back_as_the_same_storage(notebook: Notebook):
     moved, held = torch.zeros(5), torch.zeros(5)
@@ -68,6 +70,15 @@ def test_a_big_result_is_a_segment_and_a_small_one_keeps_no_descriptor(notebook:
     del big
     notebook.run("big += 1", "big")
     assert notebook["big"].sum() == 2_000_000
+
+
+def test_where_descriptors_are_few_big_results_keep_none_either(notebook: Notebook, monkeypatch):
+    monkeypatch.setattr(homecoming, "are_few", lambda _: True)
+    notebook["n"] = 1
+    before = open_descriptors()
+    (big,) = notebook.run("result = np.ones(1_000_000)", "n")
+    assert open_descriptors() == before
+    assert big.sum() == 1_000_000
 
 
 def test_each_rank_gives_back_its_own(notebook: Notebook):

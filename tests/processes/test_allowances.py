@@ -40,9 +40,9 @@ def opened() -> int:
 @pytest.mark.parametrize("method", METHODS)
 def test_too_many_workers_for_the_descriptors_are_refused_before_one_starts(launcher, method, no_more):
     before = opened()
-    limit = no_more(before + 100)
+    limit = no_more(before + 108)
     with pytest.raises(
-        OptionError, match=r"^nprocs=12 needs 148 file descriptors here, and \d+ are left"
+        OptionError, match=r"^nprocs=12 needs 156 file descriptors here, and \d+ are left"
     ) as told:
         launcher.launch(12, method)
     assert f"of the {limit} that this process may open" in str(told.value)
@@ -52,7 +52,7 @@ def test_too_many_workers_for_the_descriptors_are_refused_before_one_starts(laun
 
 @pytest.mark.parametrize("method", METHODS)
 def test_as_many_workers_as_are_allowed_do_start(launcher, method, no_more):
-    no_more(opened() + 16 + 1 + 4 * 11)
+    no_more(opened() + 24 + 1 + 4 * 11)
     assert perform(launcher, method, 4, "echo").verdict.ending == "finished"
 
 

@@ -1,0 +1,93 @@
+"""Limits of the system, met by parallel cells in real kernels: they work, or say so, and the kernel lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kernels import Kernel, kernel
+from namespaces import small_shared_memory
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """A kernel that may open 256 descriptors, and no more."""
+    with kernel(tmp_path_factory.mktemp("limited"), load=False) as running:
+        running.run("import os, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))").check()
+        running.run("%load_ext nbshm").check()
+        running.run("import numpy as np, torch").check()
+        yield running
+
+
+def test_tensors_by_the_thousand_are_shared_with_few_descriptors(limited: Kernel) -> None:
+    limited.run("many = [torch.full((16,), float(i)) for i in range(20_000)]").check()
+    for _ in range(2):
+        limited.run("%%parallel nprocs=2\nfor tensor in many[rank::2]: tensor += 1").check()
+    assert limited.value("all(bool((t == i + 2).all()) for i, t in enumerate(many))") is True
+
+
+def test_results_that_are_kept_do_not_use_up_the_descriptors(limited: Kernel) -> None:
+    cell = "%%parallel nprocs=4\nnp.full(200_000, float(rank))"
+    limited.run(f"kept = [get_ipython().run_cell({cell!r}).result for _ in range(30)]").check()
+    assert (
+        limited.value("[[array[-1] for array in run] for run in kept] == [[0.0, 1.0, 2.0, 3.0]] * 30") is True
+    )
+    limited.run("%reset -f out").check()
+
+
+def test_a_kernel_without_descriptors_says_so_in_a_line_and_goes_on(limited: Kernel) -> None:
+    limited.run("""
+    opened, tensor = [], torch.zeros(2)
+    try:
+        while True:
+            opened.append(os.dup(0))
+    except OSError:
+        pass""").check()
+    reply = limited.run("%%parallel nprocs=2\ntensor[rank] = 1")
+    assert reply.stderr.startswith(
+        "UsageError: this kernel has no file descriptors left for a run. Close files"
+    )
+    limited.run("for fd in opened[:40]: os.close(fd)").check()
+    reply = limited.run("%%parallel nprocs=2\ntensor[rank] = 1")
+    assert "nprocs=2 needs 46 file descriptors here, and" in reply.stderr
+    limited.run("for fd in opened[40:]: os.close(fd)").check()
+    limited.run("%%parallel nprocs=2\ntensor[rank] = 1").check()
+    assert limited.value("tensor.tolist()") == [1.0, 1.0]
+
+
+@pytest.fixture
+def cramped(tmp_path) -> Iterator[Kernel]:
+    """A kernel that has 64 MiB of /dev/shm, like one in a container."""
+    with kernel(tmp_path, through=small_shared_memory("64m")) as running:
+        running.run("import os, numpy as np, torch").check()
+        running.run("def free(): return os.statvfs('/dev/shm').f_bavail * 4096").check()
+        assert running.value("free()") == 64 << 20
+        yield running
+
+
+def write_and_read(notebook: Kernel, nbytes: int) -> None:
+    notebook.run(
+        f"tensor, array = torch.zeros({nbytes // 4}), np.zeros({nbytes // 8}); held = [array]"
+    ).check()
+    notebook.run("%%parallel nprocs=2\ntensor[rank - 1] = array[rank - 1] = rank + 1").check()
+    assert notebook.value("[float(x) for x in (tensor[-1], tensor[0], array[-1], held[0][0])]") == [
+        1,
+        2,
+        1,
+        2,
+    ]
+    assert notebook.value("free()") == 64 << 20
+    notebook.run("del tensor, array, held").check()
+
+
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+def test_a_small_dev_shm_is_no_limit_for_what_a_parallel_cell_shares(cramped: Kernel, strategy: str) -> None:
+    cramped.run(f"%shm_strategy {strategy}").check()
+    write_and_read(cramped, 128 << 20)
+    cramped.run("%%parallel nprocs=1 out=result\nresult = torch.ones(32 << 20)").check()
+    assert cramped.value("result[0].sum().item()") == 32 << 20
+
+
+@pytest.mark.soak
+def test_two_gigabytes_fit_beside_a_small_dev_shm(cramped: Kernel) -> None:
+    write_and_read(cramped, 2 << 30)
