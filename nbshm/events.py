@@ -17,9 +17,10 @@ Stream: TypeAlias = Literal["stdout", "stderr"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A rank is prepared and its body begins now."""
+    """A rank is prepared and its body begins now, in the process `pid`."""
 
     rank: int
+    pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +53,21 @@ class Cleared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a rank has come in a loop; `total` is None where nobody knows it."""
+    """How far a rank has come in a loop; `total` is None where nobody knows it.
+
+    `loop` numbers the rank's loops as they began; one that has `ended` is told no more. `shared` is the
+    number of the claim whose items the ranks share: `done` counts this rank's then, `total` those of all.
+    `detail` is what the code says beside the numbers.
+    """
 
     rank: int
     label: str
-    done: int
-    total: int | None
+    done: float
+    total: float | None
+    loop: int = 0
+    shared: int | None = None
+    detail: str = ""
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

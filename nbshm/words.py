@@ -9,6 +9,8 @@ _BINARY_STEP = 1024
 _MINUTE = 60
 _HOUR = 3600
 _TENTHS_BELOW = 10
+_MANY = 100_000
+_PREFIXES = {3: "k", 6: "M", 9: "G", 12: "T"}
 
 
 def numbers_in_words(numbers: Iterable[int]) -> str:
@@ -56,10 +58,31 @@ def bytes_in_words(nbytes: int) -> str:
     return f"{size:.1f} {unit}"
 
 
-def progress_in_words(label: str, done: int, total: int | None) -> str:
+def size_in_words(nbytes: int) -> str:
+    """Write a size in a narrow column: `512 B`, `31 MiB`, `1.5 GiB`."""
+    if nbytes < _BINARY_STEP:
+        return f"{nbytes} B"
+    number, unit = bytes_in_words(nbytes).split()
+    return f"{number if unit in ('GiB', 'TiB') else round(float(number))} {unit}"
+
+
+def percent_in_words(fraction: float) -> str:
+    """Write a share: `61 %`."""
+    return f"{int(100 * fraction)} %"
+
+
+def progress_in_words(label: str, done: float, total: float | None) -> str:
     """Say how far a loop has come: `fits 30/100`."""
-    of = "" if total is None else f"/{total}"
-    return f"{label} {done}{of}".lstrip()
+    of = "" if total is None else f"/{number_in_words(total)}"
+    return f"{label} {number_in_words(done)}{of}".lstrip()
+
+
+def number_in_words(number: float) -> str:
+    """Write a count with at most five digits: `12345`, `1.23 M`."""
+    if abs(number) < _MANY:
+        return f"{number:.4g}" if isinstance(number, float) and number != int(number) else f"{int(number)}"
+    exponent = next(power for power in (12, 9, 6, 3) if abs(number) >= 10**power)
+    return f"{number / 10**exponent:.3g} {_PREFIXES[exponent]}"
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

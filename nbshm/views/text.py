@@ -11,6 +11,7 @@ from nbshm.events import Display, Ended, Event, Note, Output, Progress, Stream
 from nbshm.reports import RankFailure, Stopped
 from nbshm.views.lines import FoldedLine, Folder, Line, LineAssembler
 from nbshm.views.outputs import Bundle, publish
+from nbshm.views.paces import Paces
 from nbshm.words import progress_in_words, ranks_in_words
 
 _PROGRESS_SECONDS = 1.0  # between two lines about one loop of one rank
@@ -24,13 +25,16 @@ class TextView:
         self._nprocs = 1
         self._assembler = LineAssembler()
         self._folder = Folder(1)
-        self._progress_told: dict[tuple[int, str], float] = {}
+        self._paces = Paces(1)
+        self._progress_told: dict[tuple[object, ...], float] = {}
+        self._lasting: set[tuple[object, ...]] = set()
 
-    def begin(self, nprocs: int, *, stop: Callable[[], None] | None = None) -> None:
+    def begin(self, nprocs: int, *, stop: Callable[[], None]) -> None:
         """Get ready for a run of that many ranks; `stop` ends it, from any thread."""
         del stop  # text has no button: the kernel's interrupt is there
         self._nprocs = nprocs
         self._folder = Folder(nprocs)
+        self._paces = Paces(nprocs)
 
     def show(self, event: Event) -> None:
         """Write what can be written now; equal lines of several ranks wait 50 ms for each other."""
@@ -68,11 +72,22 @@ class TextView:
             self._take([Line(rank=note.rank, stream="stderr", text=f"nbshm: {note.text}")])
 
     def _progress(self, progress: Progress) -> None:
-        key, now = (progress.rank, progress.label), self._clock()
-        complete = progress.done == progress.total
-        if complete or now - self._progress_told.get(key, -_PROGRESS_SECONDS) >= _PROGRESS_SECONDS:
-            self._progress_told[key] = now
-            text = progress_in_words(progress.label, progress.done, progress.total)
+        """Tell of a loop that lasts, now and then; of one that ranks share, what all of them have done."""
+        now = self._clock()
+        self._paces.add(progress, now)
+        shared = progress.shared is not None
+        key = ("claim", progress.shared) if shared else (progress.rank, progress.loop)
+        told = self._progress_told.setdefault(key, now)
+        if now - told < _PROGRESS_SECONDS and not (progress.ended and key in self._lasting):
+            return
+        self._progress_told[key] = now
+        self._lasting.add(key)
+        pace = self._paces.claim(progress.shared) if progress.shared is not None else progress
+        text = progress_in_words(pace.label, pace.done, pace.total)
+        if shared:
+            self._write(self._folder.rest())
+            _put("stderr", f"{text}\n")
+        else:
             self._take([Line(rank=progress.rank, stream="stderr", text=text)])
 
     def _display(self, event: Display) -> None:

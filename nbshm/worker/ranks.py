@@ -9,14 +9,14 @@ import contextlib
 import itertools
 import operator
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nbshm.events import Event, Progress, Resumed, Waiting
+from nbshm.events import Event, Resumed, Waiting
 from nbshm.worker.board import Board
 from nbshm.worker.items import Source, Streamed, source_of
+from nbshm.worker.loop_reports import LoopReport, LoopReports
 from nbshm.worker.shared_loops import Range
 
 if TYPE_CHECKING:
@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_BETWEEN_REPORTS = 0.1  # seconds: a view is drawn at most ten times a second
+
+class Claimed(Iterator[T]):
+    """A rank's items of a shared loop, to be run through once, and what tells how far it has come."""
+
+    def __init__(self, items: Iterator[T], report: LoopReport) -> None:
+        self.report = report
+        self._items = items
+
+    def __iter__(self) -> Iterator[T]:  # noqa: PYI034  # not this object: a `for` that is left lets go of it
+        return self._items
+
+    def __next__(self) -> T:
+        return next(self._items)
 
 
 class Rank:
@@ -48,16 +60,19 @@ class Rank:
         self._wait_release = wait_release
         self._board = board
         self._claims = itertools.count()
+        self.loops = LoopReports(number, nprocs, say)
 
-    def claim(self, iterable: Iterable[T]) -> Iterator[T]:
+    def claim(self, iterable: Iterable[T]) -> Claimed[T]:
         """See `nbshm.claim`."""
         if isinstance(iterable, (set, frozenset)):
             raise TypeError(
                 f"claim: a {type(iterable).__name__} has another order in each process: claim(sorted(...))"
             )
-        return self._claimed(source_of(iterable), next(self._claims))
+        source, loop = source_of(iterable), next(self._claims)
+        report = self.loops.report(total=source.length, shared=loop)
+        return Claimed(self.loops.follow(self._items(source, loop), report), report)
 
-    def _claimed(self, source: Source, loop: int) -> Iterator[Any]:
+    def _items(self, source: Source, loop: int) -> Iterator[Any]:
         while turn := self._take(source, loop):
             wanted, others = turn
             items = source.take(wanted, others)
@@ -115,17 +130,10 @@ class Rank:
 
     def progress(self, iterable: Iterable[T], total: int | None, label: str) -> Iterator[T]:
         """See `nbshm.progress`."""
-        done, due = 0, time.monotonic() + _BETWEEN_REPORTS
-        self._say(Progress(rank=self.number, label=label, done=0, total=total))
-        try:
-            for item in iterable:
-                yield item
-                done += 1
-                if time.monotonic() >= due:
-                    self._say(Progress(rank=self.number, label=label, done=done, total=total))
-                    due = time.monotonic() + _BETWEEN_REPORTS
-        finally:
-            self._say(Progress(rank=self.number, label=label, done=done, total=total))
+        if isinstance(iterable, Claimed):
+            iterable.report.label = label or iterable.report.label
+            return iterable
+        return self.loops.follow(iterable, self.loops.report(label, total))
 
 
 class OnlyRank:
@@ -166,11 +174,11 @@ _here = _Here()
 
 
 @contextlib.contextmanager
-def being(rank: Rank) -> Iterator[None]:
+def being(rank: Rank) -> Iterator[Rank]:
     """Be a rank: what the code in this process calls is done by it, while this is entered."""
     before, _here.rank = _here.rank, rank
     try:
-        yield
+        yield rank
     finally:
         _here.rank = before
 

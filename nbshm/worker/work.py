@@ -20,6 +20,7 @@ from nbshm.memory.mapping import Mapping
 from nbshm.packing import Notebook
 from nbshm.processes.descriptors import received_descriptors
 from nbshm.tracebacks import OWN_DIRECTORY, report_exception, trim
+from nbshm.worker.bars import Bars
 from nbshm.worker.board import Board
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
 from nbshm.worker.life import Seat
@@ -41,9 +42,10 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
     segments, carried = others[: len(job.segments)], others[len(job.segments) :]
     with ExitStack() as stack:
         mapping = stack.enter_context(Mapping(segments, job.segments))
-        stack.enter_context(being(_rank(seat, Board(board, seat.nprocs))))
+        rank = stack.enter_context(being(_rank(seat, Board(board, seat.nprocs))))
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
+        Bars(rank.loops).follow(watch)
         watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping))
         module = sys.modules["__main__"] if job.forked else new_main_module()
         cells = _know_cells(job)
@@ -53,7 +55,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         except Exception as error:  # noqa: BLE001  # imports, definitions and unpickling run what they like
             return _unprepared(error, seat)
         _complete(module, cells, seat)
-        seat.say(Started(rank=seat.rank))
+        seat.say(Started(rank=seat.rank, pid=os.getpid()))
         return _run(
             job,
             module,

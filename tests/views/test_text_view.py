@@ -27,7 +27,7 @@ def clock() -> Clock:
 
 def view(clock: Clock, nprocs: int = 4) -> TextView:
     viewing = TextView(clock=clock)
-    viewing.begin(nprocs)
+    viewing.begin(nprocs, stop=print)
     return viewing
 
 
@@ -91,15 +91,34 @@ def test_a_progress_bar_is_one_line(clock, capsys) -> None:
     assert capsys.readouterr().out == "[rank 0] 99%\n"
 
 
-def test_progress_is_told_now_and_then_and_when_it_is_complete(clock, capsys) -> None:
+def test_progress_of_a_loop_that_lasts_is_told_now_and_then_and_when_it_ends(clock, capsys) -> None:
     viewing = view(clock)
     for done in range(1, 101):
         clock.now += 0.05
-        show(viewing, Progress(rank=0, label="fits", done=done, total=100))
+        show(viewing, Progress(rank=0, label="fits", done=done, total=100, ended=done == 100))
     viewing.finish()
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) in (5, 6)
     assert lines[-1] == "[rank 0] fits 100/100"
+
+
+def test_a_loop_that_is_over_within_a_second_is_not_told(clock, capsys) -> None:
+    viewing = view(clock)
+    for done in range(101):
+        show(viewing, Progress(rank=0, label="fits", done=done, total=100, ended=done == 100))
+    viewing.finish()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_claim_is_told_as_what_all_ranks_have_done_of_it(clock, capsys) -> None:
+    viewing = view(clock)
+    for rank in (0, 1):
+        show(viewing, Progress(rank=rank, label="fits", done=0, total=100, shared=0))
+    clock.now += 2
+    show(viewing, Progress(rank=0, label="fits", done=30, total=100, shared=0))
+    clock.now += 2
+    show(viewing, Progress(rank=1, label="fits", done=20, total=100, shared=0))
+    assert capsys.readouterr().err == "fits 30/100\nfits 50/100\n"
 
 
 def test_notes_are_told_on_stderr(clock, capsys) -> None:

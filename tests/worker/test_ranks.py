@@ -228,7 +228,7 @@ def test_progress_tells_the_beginning_and_the_end_and_not_everything_between(a_r
         assert list(ranks.progress(range(100_000), label="steps")) == list(range(100_000))
     most = 2 + (time.monotonic() - begun) / 0.1
     assert a_rank.said[0] == events.Progress(rank=1, label="steps", done=0, total=100_000)
-    assert a_rank.said[-1] == events.Progress(rank=1, label="steps", done=100_000, total=100_000)
+    assert a_rank.said[-1] == events.Progress(rank=1, label="steps", done=100_000, total=100_000, ended=True)
     assert len(a_rank.said) <= most
 
 
@@ -243,7 +243,7 @@ def test_progress_stays_where_the_loop_was_left(a_rank):
 def test_progress_of_unknown_length_has_no_total(a_rank):
     with being(a_rank):
         list(ranks.progress(iter("ab")))
-    assert a_rank.said[-1] == events.Progress(rank=1, label="", done=2, total=None)
+    assert a_rank.said[-1] == events.Progress(rank=1, label="", done=2, total=None, ended=True)
 
 
 def test_outside_a_run_there_is_one_rank_of_one():
