@@ -13,6 +13,7 @@ from nbshm.reports import RankFailure, Stopped, in_one_line, stop_in_words
 from nbshm.views.excerpt import Excerpt, Rich, Text
 from nbshm.views.folding import Entry, Passage, Voice, fold
 from nbshm.views.lines import Line, LineAssembler
+from nbshm.views.tails import Tails
 
 _NO_FRONT_END = ("application/vnd.jupyter.widget-view+json",)  # its model lives in a worker that has ended
 
@@ -52,6 +53,7 @@ class Story:
     def __init__(self, nprocs: int) -> None:
         self.nprocs = nprocs
         self._ranks = {rank: _RankStory() for rank in range(nprocs)}
+        self.tails = Tails(nprocs)
         self._assembler = LineAssembler()
         self._notes: list[str] = []
 
@@ -59,7 +61,7 @@ class Story:
         """Take the next event; those that say nothing to a reader are passed over."""
         match event:
             case Output():
-                self._add_lines(self._assembler.feed(event))
+                self._add_lines(event.rank, self._assembler.feed(event))
             case Display():
                 self._add_display(event)
             case Cleared(rank=rank, wait=wait):
@@ -72,7 +74,8 @@ class Story:
 
     def finish(self, failures: Sequence[RankFailure] = (), stopped: Sequence[Stopped] = ()) -> None:
         """Close the story: unfinished lines are whole now; of a failed run each rank's fate is told."""
-        self._add_lines(self._assembler.flush_all())
+        for rank in self._ranks:
+            self._add_lines(rank, self._assembler.flush(rank))
         if failures or stopped:
             for failure in failures:
                 self._ranks[failure.rank].verdict = in_one_line(failure)
@@ -88,9 +91,12 @@ class Story:
         notes = [Passage(ranks=(), entry=_text("note", note)) for note in self._notes]
         return [*notes, *fold({rank: list(story.entries()) for rank, story in self._ranks.items()})]
 
-    def _add_lines(self, lines: Sequence[Line]) -> None:
+    def _add_lines(self, rank: int, lines: Sequence[Line]) -> None:
+        if not lines:
+            return
+        self.tails.add(rank, lines)
         for line in lines:
-            self._ranks[line.rank].add(line.stream, Text(text=line.text))
+            self._ranks[rank].add(line.stream, Text(text=line.text))
 
     def _add_display(self, event: Display) -> None:
         data = {kind: value for kind, value in event.data.items() if kind not in _NO_FRONT_END}
@@ -99,7 +105,7 @@ class Story:
             if event.display_id is not None:
                 self._ranks[event.rank].streams["stdout"].replace(event.display_id, rich)
             return
-        self._add_lines(self._assembler.flush(event.rank, "stdout"))
+        self._add_lines(event.rank, self._assembler.flush(event.rank, "stdout"))
         self._ranks[event.rank].add("stdout", rich, event.display_id)
 
     def _clear(self, rank: int, *, wait: bool) -> None:

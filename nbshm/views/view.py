@@ -12,8 +12,8 @@ from nbshm.reports import RankFailure, Stopped
 class View(Protocol):
     """Shows a run while it goes on and when it has ended."""
 
-    def begin(self, nprocs: int, *, stop: Callable[[], None] | None = None) -> None:
-        """Get ready for a run of that many ranks; `stop` ends it, from any thread."""
+    def begin(self, nprocs: int, *, stop: Callable[[], None]) -> None:
+        """Get ready for a run of that many ranks; `stop`, called in any thread, ends it."""
 
     def show(self, event: Event) -> None:
         """Take the next event of the run."""
