@@ -6,7 +6,7 @@ import dataclasses
 from collections import UserDict
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from nbshm.attributes import attribute
 from nbshm.errors import CannotSend
@@ -40,6 +40,25 @@ class Unsendable(TypeError):  # noqa: N818  # it names a condition, as the publi
         self.reason = reason
         self.remedy = remedy
 
+    def remedy_for(self, path: str) -> str:  # noqa: ARG002  # those of memory name the value
+        """Return the remedy for the value that a path leads to."""
+        return self.remedy
+
+
+class Unshareable(Unsendable):
+    """A value whose memory can't be shared.
+
+    In the remedy `{its}` stands for the value: `loss.`, or `its ` where it has no name.
+    """
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason, remedy.format(its="its "))
+        self._remedy = remedy
+
+    def remedy_for(self, path: str) -> str:
+        """Return the remedy with the path in it, where that is an expression."""
+        return self.remedy if " (" in path else self._remedy.format(its=f"{path}.")
+
 
 def refusal(
     name: str, value: Any, error: Exception, *, user: str | None, again: Callable[[Any], Any]
@@ -52,8 +71,9 @@ def refusal(
         path, culprit, cause = _culprit(name, value, error, again, seen=set())
     except Exception:  # noqa: BLE001  # parts of foreign classes raise what they like; the whole can be named
         path, culprit, cause = name, value, error
-    reason, remedy = _explain(culprit, cause)
-    return CannotSend(path, reason=reason, remedy=remedy, used=user if user != name else None)
+    reason, remedy = _explain(path, culprit, cause)
+    action: Literal["send", "share"] = "share" if isinstance(cause, Unshareable) else "send"
+    return CannotSend(path, reason=reason, remedy=remedy, used=user if user != name else None, action=action)
 
 
 def _culprit(
@@ -111,11 +131,11 @@ def _inner(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".{key}", part) for key, part in dictionary.items())
 
 
-def _explain(culprit: Any, error: Exception) -> tuple[str, str]:
+def _explain(path: str, culprit: Any, error: Exception) -> tuple[str, str]:
     kind = type(culprit)
     name = f"{attribute(kind, '__module__')}.{attribute(kind, '__qualname__')}".removeprefix("builtins.")
     if isinstance(error, Unsendable):
-        return error.reason, error.remedy
+        return error.reason, error.remedy_for(path)
     remedies = _REMEDIES.get(str(attribute(kind, "__name__")))
     if remedies is not None:
         reason, remedy = remedies

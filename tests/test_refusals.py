@@ -149,8 +149,8 @@ def refusing(shared_notebook: Kernel) -> Kernel:
         (
             "loss",
             (
-                "cannot send 'loss' to the workers: it is part of an autograd graph, which can't "
-                f"cross processes {LINE}. Send its detach()."
+                "cannot share 'loss': it is part of an autograd graph, which can't cross processes "
+                f"{LINE}. Use loss.detach()."
             ),
         ),
         (

@@ -75,6 +75,18 @@ class ArrayReducer:
         _, *layout = self._described(plain, shared=True)
         return rebuild_array, (type(array), *layout), dict(vars(array)), None, None, restore_attributes
 
+    def of_class(self, kind: type) -> Callable[[Any], Reduced] | None:
+        """Return the reducer of a class that is derived from arrays; None if the class pickles itself.
+
+        So does a class of memory maps, and one that has a reducer registered with `copyreg`.
+        """
+        if not issubclass(kind, np.ndarray) or issubclass(kind, np.memmap) or kind in copyreg.dispatch_table:
+            return None
+        # numpy imports `numpy.ma` when it is first named, which takes a while.
+        if "numpy.ma" not in sys.modules or not issubclass(kind, np.ma.MaskedArray):
+            return self.subclass
+        return None if kind is type(np.ma.masked) else self.masked
+
     def _described(self, array: Array, *, shared: bool) -> Reduced:
         kind = np.ndarray if isinstance(array, (np.memmap, np.ma.MaskedArray)) else type(array)
         if not shared and extent(array)[1] > _SPARSE * array.nbytes:
@@ -180,30 +192,6 @@ def _offset_in_file(array: np.memmap[Any, Any]) -> int | None:
     return int(mapped_from + extent(array)[0] - address)
 
 
-class ArrayReducers(dict[type, Callable[[Any], Reduced]]):
-    """The reducers of one pickle, by exact type; those of other classes of arrays are found when asked for.
-
-    A class of memory maps, or one that has a reducer registered with `copyreg`, pickles itself.
-    """
-
-    def __init__(self, reducer: ArrayReducer) -> None:
-        super().__init__({np.ndarray: reducer.array, _RECARRAY: reducer.array, np.memmap: reducer.mapped})
-        self._reducer = reducer
-        self._masked: tuple[type, ...] = ()
-        if "numpy.ma" in sys.modules:  # numpy imports it when it is first named, which takes a while
-            self[np.ma.MaskedArray] = reducer.masked
-            self._masked = (np.ma.MaskedArray,)
-
-    def __missing__(self, kind: type) -> Callable[[Any], Reduced]:
-        """Return the reducer of a class that is derived from an array."""
-        if not issubclass(kind, np.ndarray) or issubclass(kind, np.memmap) or kind in copyreg.dispatch_table:
-            raise KeyError(kind)
-        found = self[kind] = (
-            self._reducer.masked if issubclass(kind, self._masked) else self._reducer.subclass
-        )
-        return found
-
-
-def reducers(buffers: Buffers, is_shared: Callable[[Array], bool]) -> ArrayReducers:
-    """Return the reducers of one pickle for arrays."""
-    return ArrayReducers(ArrayReducer(buffers=buffers, is_shared=is_shared))
+def reducers(reducer: ArrayReducer) -> dict[type, Callable[[Any], Reduced]]:
+    """Return the reducers of one pickle, by exact type."""
+    return {np.ndarray: reducer.array, _RECARRAY: reducer.array, np.memmap: reducer.mapped}

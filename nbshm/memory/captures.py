@@ -7,7 +7,9 @@ locks, connections), nbshm's own for memory, and refusals for what would arrive 
 
 from __future__ import annotations
 
+import ctypes
 import io
+import operator
 import socket
 import sys
 from collections import ChainMap
@@ -24,6 +26,8 @@ from nbshm.refusals import Unsendable
 Reducer = Callable[[Any], Any]
 
 _MOST = 64 << 20  # copying as much to a child takes about as long as starting it
+
+_ARRAY_TYPE = type(ctypes.Array)  # the class of types like `c_int * 3`, which are in no module
 
 _TABLE = ChainMap({CodeType: reduce_code}, cloudpickle.Pickler.dispatch_table)
 
@@ -55,6 +59,8 @@ class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ca
             reduced = self._reference(value)
             if reduced is not NotImplemented:
                 return reduced
+        if kind is _ARRAY_TYPE and value is value._type_ * value._length_:
+            return operator.mul, (value._type_, value._length_)
         return super().reducer_override(value)
 
 

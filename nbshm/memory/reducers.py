@@ -8,21 +8,47 @@ from typing import Any
 
 from nbshm.memory.buffers import Buffers
 
+Reducer = Callable[[Any], Any]
 
-def reducers(buffers: Buffers, is_shared: Callable[[Any], bool]) -> dict[type, Callable[[Any], Any]]:
+
+class Reducers(dict[type, Reducer]):
+    """Reducers by exact type; those of derived classes are found when they are first asked for.
+
+    `finders` answer for a class with its reducer, or with None if it is left to pickle itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finders: list[Callable[[type], Reducer | None]] = []
+
+    def __missing__(self, kind: type) -> Reducer:
+        """Find the reducer of a derived class; KeyError if there is none."""
+        for find in self.finders:
+            found = find(kind)
+            if found is not None:
+                self[kind] = found
+                return found
+        raise KeyError(kind)
+
+
+def reducers(buffers: Buffers, is_shared: Callable[[Any], bool]) -> Reducers:
     """Return reducers by type, for a pickler's dispatch table; they note memory in `buffers`.
 
-    To be used as it is, not copied: it finds those of a class of arrays when it is asked for them.
-    An array for which `is_shared` is false travels as a snapshot. Libraries that nobody has imported are not
-    imported here: there can be no objects of theirs.
+    To be used as it is, not copied, since it finds some only when it is asked for them. An array for which
+    `is_shared` is false travels as a snapshot. Libraries that nobody has imported are not imported here:
+    there can be no objects of theirs.
     """
-    found: dict[type, Callable[[Any], Any]] = {}
+    found = Reducers()
     if "numpy" in sys.modules:
         from nbshm.memory import arrays  # noqa: PLC0415  # imports numpy
 
-        found = arrays.reducers(buffers, is_shared)
+        array = arrays.ArrayReducer(buffers=buffers, is_shared=is_shared)
+        found.update(arrays.reducers(array))
+        found.finders.append(array.of_class)
     if "torch" in sys.modules:
         from nbshm.memory import tensors  # noqa: PLC0415  # imports torch
 
-        found.update(tensors.reducers(buffers))
+        tensor = tensors.TensorReducer(buffers=buffers)
+        found.update(tensors.reducers(tensor))
+        found.finders.append(tensor.of_class)
     return found

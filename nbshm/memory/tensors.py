@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
 from torch.multiprocessing import reductions
+from torch.utils.hooks import RemovableHandle
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.sparse import reduce_sparse
 from nbshm.memory.storages import reduce_storage
-from nbshm.refusals import Unsendable
+from nbshm.refusals import Unshareable
 
 Reduced: TypeAlias = tuple[Any, ...]
+Hooks: TypeAlias = dict[int, Callable[..., Any]]
+
+_SMALLER_THAN_A_BYTE = frozenset({torch.quint4x2, torch.quint2x4})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +27,9 @@ class TensorReducer:
     """Reduces tensors for one pickle.
 
     What is common, a tensor with strides on the CPU, is reduced here, because a notebook may have
-    thousands. All else goes the way of torch's own pickling, which knows quantizers, sparse layouts,
-    conjugate bits and attributes, and meets the same storages in the end.
+    thousands. Sparse ones go by their parts, quantized and nested ones the way of torch's own pickling;
+    all meet the same storages in the end. What torch loses on the way (the bits for conjugate and negative,
+    hooks, a grad, the class of a parameter) is put on the tensor afterwards.
     """
 
     buffers: Buffers
@@ -33,16 +39,23 @@ class TensorReducer:
         return reduce_storage(storage, self.buffers)
 
     def tensor(self, tensor: torch.Tensor) -> Reduced:
-        """Reduce a tensor or a parameter."""
-        _refuse_what_cannot_travel(tensor)
-        if tensor.device.type == "cuda":
-            return reductions.reduce_tensor(tensor)  # type: ignore[no-any-return, no-untyped-call]
-        reduced = self._plain(tensor) if _is_plain(tensor) else _unusual(tensor)
-        if not tensor.is_leaf or tensor.grad is None:
-            return reduced
-        return _with_state(reduced, _State(grad=tensor.grad))
+        """Reduce a tensor, a parameter, or a tensor of a class that says nothing of pickling."""
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
+            _refuse_what_cannot_travel(tensor)
+            if tensor.device.type == "cuda":
+                return reductions.reduce_tensor(tensor)  # type: ignore[no-any-return, no-untyped-call]
+            reduced = self._by_strides(tensor) if _has_plain_strides(tensor) else _by_parts(tensor)
+            return _with_state(reduced, tensor)
 
-    def _plain(self, tensor: torch.Tensor) -> Reduced:
+    def of_class(self, kind: type) -> Callable[[torch.Tensor], Reduced] | None:
+        """Return the reducer of a class that is derived from tensors; None if the class pickles itself."""
+        if not issubclass(kind, torch.Tensor) or kind in copyreg.dispatch_table:
+            return None
+        if kind.__name__ == "FakeTensor" and kind.__module__.startswith("torch."):
+            return _refuse_fake
+        return None if _pickles_itself(kind) else self.tensor
+
+    def _by_strides(self, tensor: torch.Tensor) -> Reduced:
         storage = tensor.untyped_storage()
         reduce_storage(storage, self.buffers, holder=tensor)
         layout = (tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
@@ -53,9 +66,11 @@ class TensorReducer:
 class _State:
     """What is put on a tensor once it is there."""
 
-    attributes: dict[str, Any] | None = None
-    requires_grad: bool = False
-    grad: torch.Tensor | None = None
+    attributes: dict[str, Any]
+    bits: dict[str, bool]
+    grad: torch.Tensor | None
+    hooks: Hooks | None
+    hooks_after_grad: Hooks | None
 
 
 def rebuild_tensor(  # noqa: PLR0917  # pickle calls with positions only
@@ -69,24 +84,41 @@ def rebuild_tensor(  # noqa: PLR0917  # pickle calls with positions only
 ) -> torch.Tensor:
     """Make a tensor over a storage."""
     tensor = torch.empty(0, dtype=dtype, device="cpu").set_(storage, offset, shape, strides)
-    if kind is torch.nn.Parameter:
-        return torch.nn.Parameter(tensor, requires_grad=requires_grad)
-    return tensor.requires_grad_() if requires_grad else tensor
+    return _as_kind(kind, tensor, requires_grad=requires_grad)
+
+
+def rebuild_from_parts(
+    kind: type[torch.Tensor],
+    make: Callable[..., torch.Tensor],
+    parts: tuple[Any, ...],
+    requires_grad: bool,  # noqa: FBT001  # pickle calls with positions only
+) -> torch.Tensor:
+    """Make a tensor of its parts."""
+    return _as_kind(kind, make(*parts), requires_grad=requires_grad)
 
 
 def restore_state(tensor: torch.Tensor, state: _State) -> None:
     """Put on a tensor what its parts don't tell."""
-    if state.attributes:
+    with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # as in `TensorReducer.tensor`
+        if state.bits:
+            torch._utils.set_tensor_metadata(tensor, state.bits)  # type: ignore[no-untyped-call] # noqa: SLF001  # as torch.load does
         vars(tensor).update(state.attributes)
-    if state.requires_grad:
-        tensor.requires_grad_()
-    if state.grad is not None:
-        tensor.grad = state.grad
+        if state.grad is not None:
+            tensor.grad = state.grad
+        if state.hooks:
+            tensor._backward_hooks = _received(state.hooks)  # noqa: SLF001  # where `register_hook` keeps them
+        if state.hooks_after_grad:
+            tensor._post_accumulate_grad_hooks = _received(state.hooks_after_grad)  # noqa: SLF001  # likewise
 
 
-def reducers(buffers: Buffers) -> dict[type, Callable[[Any], Reduced]]:
-    """Return the reducers of one pickle, by exact type; a subclass pickles itself, down to storages."""
-    reducer = TensorReducer(buffers=buffers)
+def _received(hooks: Hooks) -> Hooks:
+    """See that a hook that is registered here does not get the number of one that came along."""
+    RemovableHandle.next_id = max(RemovableHandle.next_id, *(number + 1 for number in hooks))
+    return hooks
+
+
+def reducers(reducer: TensorReducer) -> dict[type, Callable[[Any], Reduced]]:
+    """Return the reducers of one pickle, by exact type."""
     return {
         torch.Tensor: reducer.tensor,
         torch.nn.Parameter: reducer.tensor,
@@ -95,57 +127,106 @@ def reducers(buffers: Buffers) -> dict[type, Callable[[Any], Reduced]]:
     }
 
 
-def _unusual(tensor: torch.Tensor) -> Reduced:
+def _as_kind(kind: type[torch.Tensor], tensor: torch.Tensor, *, requires_grad: bool) -> torch.Tensor:
+    if kind is not torch.Tensor:
+        # What the constructor of a parameter calls.
+        made: torch.Tensor = torch.Tensor._make_subclass(kind, tensor, requires_grad)  # noqa: SLF001
+        return made
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _by_parts(tensor: torch.Tensor) -> Reduced:
     """Reduce a tensor that is more than a storage with strides."""
-    if tensor.layout is torch.strided and not tensor.is_nested:
-        return tensor.__reduce_ex__(5)  # type: ignore[no-any-return, no-untyped-call]
     # The parts of a tensor that requires grad would not be leaves.
     detached = tensor.detach()
-    reduced: Reduced = (
-        detached.__reduce_ex__(5) if tensor.is_nested else reduce_sparse(detached)  # type: ignore[no-untyped-call]
+    make, parts = (
+        reduce_sparse(detached)
+        if tensor.layout is not torch.strided and not tensor.is_nested
+        else detached.__reduce_ex__(5)  # type: ignore[no-untyped-call]
     )
-    if vars(tensor) or tensor.requires_grad:
-        return _with_state(reduced, _State(attributes=dict(vars(tensor)), requires_grad=tensor.requires_grad))
-    return reduced
+    return rebuild_from_parts, (type(tensor), make, parts, tensor.requires_grad)
 
 
-def _with_state(reduced: Reduced, state: _State) -> Reduced:
-    """Add to a reduction what is put on the tensor afterwards, over what it has of that already."""
-    function, arguments, *more = reduced
-    if more and isinstance(more[0], _State):
-        state = replace(more[0], grad=state.grad)
-    return function, arguments, state, None, None, restore_state
+def _with_state(reduced: Reduced, tensor: torch.Tensor) -> Reduced:
+    """Add to a reduction what is put on the tensor afterwards, if there is anything."""
+    attributes, grad = vars(tensor), tensor.grad
+    if grad is not None and grad.requires_grad and not grad.is_leaf:
+        reason = "its grad is part of an autograd graph, which can't cross processes"
+        raise Unshareable(reason, "Use {its}grad.detach_().")
+    # torch's own pickling looks there too, and warns that it leaves hooks behind.
+    hooks, after_grad = tensor._backward_hooks, _hooks_after_grad(tensor)  # noqa: SLF001
+    has_bits = tensor.is_conj() or tensor.is_neg()
+    if not (attributes or hooks or after_grad or has_bits) and grad is None:
+        return reduced
+    bits = torch._utils.get_tensor_metadata(tensor) if has_bits else {}  # type: ignore[no-untyped-call] # noqa: SLF001  # as torch.save does
+    state = _State(
+        attributes=attributes, bits=bits, grad=grad, hooks=hooks or None, hooks_after_grad=after_grad
+    )
+    return (*reduced, state, None, None, restore_state)
+
+
+def _hooks_after_grad(tensor: torch.Tensor) -> Hooks | None:
+    return getattr(tensor, "_post_accumulate_grad_hooks", None) or None  # there since torch 2.1
+
+
+def _pickles_itself(kind: type[torch.Tensor]) -> bool:
+    """Tell whether a class has ways of its own: to be pickled, to hold attributes, or to have no storage."""
+    own = [base for base in kind.__mro__ if base not in torch.nn.Parameter.__mro__]
+    ways = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__torch_dispatch__")
+    return any(name in vars(base) for base in own for name in ways) or any(
+        vars(base).get("__slots__") for base in own
+    )
+
+
+def _refuse_fake(_: torch.Tensor) -> Reduced:
+    raise Unshareable("it is a fake tensor, which has no data", "Make it inside the cell.")
 
 
 def _refuse_what_cannot_travel(tensor: torch.Tensor) -> None:
-    if tensor.requires_grad and not tensor.is_leaf:
-        raise Unsendable("it is part of an autograd graph, which can't cross processes", "Send its detach().")
-    if tensor.device.type == "meta":
-        raise Unsendable("it is a meta tensor, which has no data", "Make it inside the cell.")
     if tensor.is_mkldnn:
-        raise Unsendable("its layout is private to MKL-DNN", "Send its to_dense().")
+        raise Unshareable("its layout is private to MKL-DNN", "Use {its}to_dense().")
+    if tensor.layout is torch.strided and not tensor.is_nested:
+        _refuse_without_memory(tensor)
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise Unshareable(
+            "it is part of an autograd graph, which can't cross processes", "Use {its}detach()."
+        )
+    if tensor.is_quantized and not _has_quantizer(tensor):
+        raise Unshareable(
+            f"it is of {tensor.dtype} without a quantizer", "Make it with torch.quantize_per_tensor()."
+        )
+
+
+def _refuse_without_memory(tensor: torch.Tensor) -> None:
+    if tensor.device.type == "meta":
+        raise Unshareable("it is a meta tensor, which has no data", "Make it inside the cell.")
+    if not torch._C._has_storage(tensor):  # noqa: SLF001  # the only way to see it
+        raise Unshareable(
+            "it belongs to a transform of torch.func, outside of which it has no data",
+            "Use what the transform returns.",
+        )
     if _reaches_beyond_storage(tensor):
-        raise Unsendable(
+        raise Unshareable(
             "its shape reaches beyond its storage, as a resize that failed leaves it", "Make it anew."
         )
 
 
+def _has_quantizer(tensor: torch.Tensor) -> bool:
+    try:
+        tensor.qscheme()
+    except RuntimeError:  # `torch.empty` of such a dtype has none
+        return False
+    return True
+
+
 def _reaches_beyond_storage(tensor: torch.Tensor) -> bool:
-    if tensor.layout is not torch.strided or tensor.is_nested or tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.dtype in _SMALLER_THAN_A_BYTE:
         return False
     layout = zip(tensor.shape, tensor.stride(), strict=True)
     last = tensor.storage_offset() + sum((length - 1) * stride for length, stride in layout)
     return (last + 1) * tensor.element_size() > tensor.untyped_storage().nbytes()
 
 
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Tell whether a storage, a dtype, a shape and strides are all there is to a tensor."""
-    return (
-        tensor.layout is torch.strided
-        and not tensor.is_nested
-        and not tensor.is_quantized
-        and not tensor.is_conj()
-        and not tensor.is_neg()
-        and not vars(tensor)
-        and not tensor._backward_hooks  # noqa: SLF001  # torch's own pickling looks there, and warns
-    )
+def _has_plain_strides(tensor: torch.Tensor) -> bool:
+    """Tell whether a storage, a dtype, a shape and strides are all there is to a tensor's elements."""
+    return tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
