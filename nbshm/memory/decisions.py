@@ -67,7 +67,7 @@ class _Judge:
         self._segments = segments
         self._space = space
         self._families = _families(buffers, names)
-        self._explains = _storage_census(names)
+        self._explains = _storage_census(buffers, names)
 
     def decide(self) -> list[Decision]:
         numbers = range(len(self._buffers))
@@ -128,16 +128,17 @@ def _families(buffers: Buffers, names: NotebookNames) -> dict[int, Family]:
     return {number: family for number, family in found.items() if family is not None}
 
 
-def _storage_census(names: NotebookNames) -> Callable[[Buffer], bool]:
+def _storage_census(buffers: Buffers, names: NotebookNames) -> Callable[[Buffer], bool]:
     """Return what tells whether all holders of a storage are known; it imports torch when first asked."""
     census = None
 
     def explains(buffer: Buffer) -> bool:
         nonlocal census
         if census is None:
-            from nbshm.memory.storages import Census  # noqa: PLC0415  # imports torch
+            from nbshm.memory.census import Census  # noqa: PLC0415  # imports torch
 
-            census = Census(names.values())
+            met = (tensor for buffer in buffers for tensor in buffer.holders.values())
+            census = Census(met=met, near=names.values())
         return census.explains(buffer)
 
     return explains

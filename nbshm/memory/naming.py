@@ -46,6 +46,7 @@ def _extent(value: Any) -> tuple[int, int] | None:
     if numpy is not None and issubclass(type(value), numpy.ndarray):
         return extent(value)
     if torch is not None and issubclass(type(value), torch.Tensor) and torch._C._has_storage(value):  # noqa: SLF001  # sparse tensors have none
-        storage = value.untyped_storage()
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
+            storage = value.untyped_storage()
         return (storage.data_ptr(), storage.nbytes()) if storage.device.type == "cpu" else None
     return None

@@ -89,6 +89,7 @@ def test_a_model_and_its_optimizer_move_as_one(notebook: Notebook):
     )
     assert all(state["exp_avg"].eq(7).all() for state in optimizer.state.values())
     assert all(in_segment(notebook, parameter) for parameter in model.parameters())
+    assert all(in_segment(notebook, parameter.grad) for parameter in model.parameters())
 
 
 def test_a_lazy_object_is_not_woken_by_the_walk(notebook: Notebook):

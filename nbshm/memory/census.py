@@ -1,0 +1,177 @@
+"""Census: all that sees the memory of a storage, so that it is known whether the memory may be moved.
+
+*Who keeps a storage alive.* The memory of a storage can be swapped in place: every tensor over it follows,
+whatever holds the tensor. What does not follow is a raw pointer that somebody took: a numpy view, a DLPack
+consumer. So before memory is moved, all that holds the storage must be known.
+
+- A storage that lies over foreign memory is not moved: the owner of the memory would stay behind.
+- A DLPack consumer holds a reference to a tensor in C++, so the counts of the storage and of its tensors show
+  it when all tensors that Python knows have been accounted for; so does an autograd graph, which would
+  follow, but can't be told apart.
+- A numpy view holds the Python object of a tensor. A storage that `Tensor.numpy()` was ever called on says so
+  by not being resizable; whether a view is alive still, the references to its tensors tell: arrays are
+  unknown to the garbage collector, so that the containers that it knows account for all references only if
+  there is none.
+
+What can't be explained is mirrored, which is right in any case.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import torch
+
+from nbshm.memory.buffers import Buffer
+from nbshm.memory.storages import can_move
+
+Tensors: TypeAlias = dict[int, Any]
+"""Tensors by id."""
+
+_WORTH_A_WALK = 2**20  # bytes: mirroring less costs less than looking at all objects of the process
+_AT_ONCE = 100_000  # objects, whose references are listed at a time: a list of all could be as big as they
+
+
+class Census:
+    """The tensors that Python knows of, by storage; taken once, and only when it is needed.
+
+    `met` are tensors over the storages that it will be asked about, `near` values that may be others.
+    """
+
+    def __init__(self, *, met: Iterable[Any], near: Iterable[Any]) -> None:
+        self._met = met
+        self._near = near
+        self._grads: Counter[int] | None = None
+        self._named: dict[int, Tensors] | None = None
+        self._walked: dict[int, Tensors] | None = None
+        self._references: Counter[int] | None = None
+
+    def explains(self, buffer: Buffer) -> bool:
+        """Tell whether known tensors are all that sees the memory of a storage, so that it may be moved."""
+        storage: torch.UntypedStorage = buffer.keeper
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
+            if not can_move() or storage.is_shared() or _is_pinned(storage):
+                return False
+            if storage.resizable():
+                return self._finds_all(storage, buffer.holders)
+            return (
+                storage.nbytes() >= _WORTH_A_WALK
+                and _was_allocated_by_torch(storage)
+                and self._are_all(storage, self._tensors_anywhere(storage))
+                and self._only_containers_hold(self._tensors_anywhere(storage))
+            )
+
+    def _finds_all(self, storage: torch.UntypedStorage, met: Tensors) -> bool:
+        """Tell whether the tensors that were met, and others that are near, are all; else look everywhere."""
+        holders = dict(met)
+        if self._are_all(storage, holders):
+            return True
+        holders.update(self._tensors_by_name(storage))
+        if self._are_all(storage, holders):
+            return True
+        return storage.nbytes() >= _WORTH_A_WALK and self._are_all(storage, self._tensors_anywhere(storage))
+
+    def _are_all(self, storage: torch.UntypedStorage, holders: Tensors) -> bool:
+        """Tell whether these tensors account for all references to a storage and to one another.
+
+        A storage is held by its Python object and by each tensor over it; a tensor by its Python object, by
+        each view of it (torch keeps the root of a view, not what lies between) and by what it is the grad of.
+        """
+        bases = [tensor._base for tensor in holders.values() if tensor._base is not None]  # noqa: SLF001  # documented in torch's notes
+        everyone = holders | {id(base): base for base in bases}
+        if torch._C._storage_Use_Count(storage._cdata) != 1 + len(everyone):  # noqa: SLF001  # the only way to see it
+            return False
+        if self._grads is None:
+            self._grads = Counter(id(tensor.grad) for tensor in self._met if tensor.is_leaf)
+        views, grads = Counter(map(id, bases)), self._grads
+        return all(
+            tensor._use_count() == 1 + views[key] + grads[key]  # noqa: SLF001  # as above
+            for key, tensor in everyone.items()
+        )
+
+    def _tensors_by_name(self, storage: torch.UntypedStorage) -> Tensors:
+        if self._named is None:
+            self._named = _by_storage(self._near)
+        return self._named.get(_identity(storage), {})
+
+    def _tensors_anywhere(self, storage: torch.UntypedStorage) -> Tensors:
+        if self._walked is None:
+            self._walked = _by_storage(gc.get_objects())
+        return self._walked.get(_identity(storage), {})
+
+    def _only_containers_hold(self, tensors: Tensors) -> bool:
+        """Tell whether containers that the garbage collector knows hold all references to some tensors."""
+        if self._references is None:
+            self._references = _count_references(self._walked or {})
+        of_a_call, of_itself = sys.getrefcount(object()), _references_to_itself()
+        return all(
+            sys.getrefcount(tensors[key])
+            == self._references[key] + of_a_call + of_itself * (tensors[key]._use_count() > 1)  # noqa: SLF001  # as in `_are_all`
+            for key in tensors
+        )
+
+
+def _by_storage(values: Iterable[Any]) -> dict[int, Tensors]:
+    """Sort the tensors among some values by their storage.
+
+    Their types are looked at, not `isinstance`: that asks an object for its `__class__`, and a lazy object
+    acts on it.
+    """
+    found: dict[int, Tensors] = {}
+    for value in values:
+        if issubclass(type(value), torch.Tensor) and torch._C._has_storage(value):  # noqa: SLF001  # sparse ones have none
+            found.setdefault(_identity(value.untyped_storage()), {})[id(value)] = value
+    return found
+
+
+def _count_references(tensors: dict[int, Tensors]) -> Counter[int]:
+    """Count the references to each tensor that the garbage collector sees, those of `tensors` included."""
+    wanted = frozenset(key for group in tensors.values() for key in group)
+    objects = gc.get_objects()
+    counts: Counter[int] = Counter()
+    for start in range(0, len(objects), _AT_ONCE):
+        referents = gc.get_referents(*objects[start : start + _AT_ONCE])
+        counts.update(filter(wanted.__contains__, map(id, referents)))
+    return counts
+
+
+def _references_to_itself() -> int:
+    """Measure how often a tensor that has a view refers to its own Python object: in newer torch, it does."""
+    tensor = torch.empty(1)
+    alone = sys.getrefcount(tensor)
+    view = tensor[:]  # noqa: F841  # it is there, which is enough
+    return sys.getrefcount(tensor) - alone
+
+
+def _identity(storage: torch.UntypedStorage) -> int:
+    return int(storage._cdata)  # noqa: SLF001  # the address of the C++ object, which torch's own cache uses too
+
+
+def _is_pinned(storage: torch.UntypedStorage) -> bool:
+    """Tell whether memory is pinned for a device; asked only where one is in use, as asking starts it."""
+    return bool(torch.cuda.is_initialized() and storage.is_pinned())  # type: ignore[no-untyped-call]
+
+
+def _was_allocated_by_torch(storage: torch.UntypedStorage) -> bool:
+    """Tell whether the memory is of torch's own making, and not that of an array, say.
+
+    Python can't see it. In C++ a storage tells who frees its memory; a new one tells what torch's own say.
+    """
+    owner = _owner(storage)
+    return owner is not None and owner == _owner(torch.empty(1).untyped_storage())
+
+
+def _owner(storage: torch.UntypedStorage) -> tuple[int, int] | None:
+    """Read who frees the memory of a storage, with what, from its C++ object; None if that looks otherwise.
+
+    It begins with the table of methods, the counts, the address of the memory, the function that frees it,
+    and what that function is given: the memory itself, where nobody else owns it.
+    """
+    words = (ctypes.c_uint64 * 5).from_address(storage._cdata)  # noqa: SLF001  # as in `_identity`
+    address, function, argument = words[2:]
+    return (function, argument - address) if address == storage.data_ptr() else None
