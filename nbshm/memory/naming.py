@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 from collections.abc import Iterable, Mapping
@@ -48,5 +49,6 @@ def _extent(value: Any) -> tuple[int, int] | None:
     if torch is not None and issubclass(type(value), torch.Tensor) and torch._C._has_storage(value):  # noqa: SLF001  # sparse tensors have none
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
             storage = value.untyped_storage()
-        return (storage.data_ptr(), storage.nbytes()) if storage.device.type == "cpu" else None
+        with contextlib.suppress(RuntimeError):  # that of a tensor which stands for others has no address
+            return (storage.data_ptr(), storage.nbytes()) if storage.device.type == "cpu" else None
     return None

@@ -4,6 +4,7 @@ import weakref
 
 import numpy as np
 import pytest
+import torch
 
 from nbshm.memory.names import NotebookNames
 
@@ -79,3 +80,10 @@ def test_memory_is_named_by_the_nearest_name():
     assert names.name_of(address, 24) == "_"
     assert NotebookNames({"box": namespace["box"], "near": namespace["near"]}).name_of(address, 24) == "near"
     assert NotebookNames({"other": namespace["other"]}).name_of(address, 24) is None
+
+
+def test_tensors_without_an_address_are_passed_over():
+    array = np.zeros(3)
+    jagged = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(1)], layout=torch.jagged)
+    names = NotebookNames({"a": jagged, "b": torch.eye(2).to_sparse(), "c": array})
+    assert names.name_of(array.__array_interface__["data"][0], 24) == "c"
