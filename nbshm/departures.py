@@ -96,6 +96,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
                 ),
                 flags=session.shell.compile.flags,
                 token=secrets.token_hex(8),
+                keeper=session.launcher.keeper.ensure_started(),
             )
         yield Departure(
             job=job,

@@ -160,13 +160,28 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """What a child of plain multiprocessing is given before its work.
+
+    `cells` are the numbers of the notebook's cells by file name. `strategy` is torch's sharing strategy if
+    the person has chosen one, `keeper` the address of who keeps what is put on queues (see `kept.py`).
+    """
+
+    program: Program
+    sys_path: list[str]
+    cells: dict[str, int]
+    strategy: str | None
+    keeper: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What every rank of a run is given; beside it travel descriptors, in this order.
 
     First the stream of the program's values (as a file, so `program.values` is empty here), then the board
     that the ranks share, the segments with the sizes `segments`, and what queues, locks and connections need.
     `flags` are the compiler's, with the `from __future__` imports of earlier cells; `token` marks displays in
-    the output. A `forked` worker has the notebook's own `__main__` already.
+    the output. A `forked` worker has the notebook's own `__main__` already. `keeper` is as in `Preparation`.
     """
 
     program: Program
@@ -178,3 +193,4 @@ class Job:
     surroundings: Any
     flags: int
     token: str
+    keeper: str | None

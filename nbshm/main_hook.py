@@ -10,17 +10,15 @@ must not run it.
 
 from __future__ import annotations
 
-import io
-import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from multiprocessing import spawn
 from types import TracebackType
 from typing import Any
 
 from nbshm.default_start_method import start_method_kept
 from nbshm.definitions.sources import home
-from nbshm.jobs import Program
+from nbshm.jobs import Preparation
 from nbshm.packing import Needs, Notebook, pack
 from nbshm.spawning import handing_over
 
@@ -32,10 +30,12 @@ class MainHook:
 
     `multiprocessing.spawn.get_preparation_data` is the one place through which the start methods spawn and
     forkserver ask for what a child needs before its work; it is replaced as long as the hook is installed.
+    `keeper()` tells children where what they put on queues is kept (see `kept.py`), None if nowhere.
     """
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: Notebook, *, keeper: Callable[[], str | None]) -> None:
         self._notebook = notebook
+        self._keeper = keeper
         self._original: Callable[[str], dict[str, Any]] | None = None
 
     def install(self) -> None:
@@ -68,7 +68,8 @@ class MainHook:
             data.pop("init_main_from_name", None)
             data.pop("init_main_from_path", None)
             if name != "ignore":  # what the forkserver itself asks with, for its own sys.path
-                data["nbshm_main"] = MainModule(self._notebook, data.get("sys_path", sys.path))
+                sys_path = data.get("sys_path", sys.path)
+                data["nbshm_main"] = MainModule(self._notebook, sys_path, keeper=self._keeper())
         return data
 
     def _is_notebook(self) -> bool:
@@ -82,12 +83,14 @@ class MainModule:
     created, the only time when locks, queues and tensors can be pickled.
     """
 
-    def __init__(self, notebook: Notebook, sys_path: list[str]) -> None:
+    def __init__(self, notebook: Notebook, sys_path: list[str], *, keeper: str | None) -> None:
         self._notebook = notebook
         self._sys_path = sys_path
+        self._keeper = keeper
 
     def __reduce__(self) -> tuple[Any, ...]:
         from nbshm.memory.captures import ChildPickler  # noqa: PLC0415  # loaded when the first child starts
+        from nbshm.worker.children import prepare  # noqa: PLC0415  # likewise
 
         with handing_over() as descriptors:
 
@@ -96,7 +99,14 @@ class MainModule:
                 return ChildPickler(reference=reference, check=descriptors.check)
 
             packed = pack(definitions(self._notebook), self._notebook, make_pickler)
-        return build_main, (packed.program, list(self._sys_path), dict(self._notebook.cells), _strategy())
+        preparation = Preparation(
+            program=packed.program,
+            sys_path=list(self._sys_path),
+            cells=dict(self._notebook.cells),
+            strategy=_strategy(),
+            keeper=self._keeper,
+        )
+        return prepare, (preparation,)
 
 
 def definitions(notebook: Notebook) -> Needs:
@@ -107,24 +117,6 @@ def definitions(notebook: Notebook) -> Needs:
         if home(value)[0] == "__main__"
     }
     return Needs(names=names, all_optional=True)
-
-
-def build_main(program: Program, sys_path: list[str], cells: Mapping[str, int], strategy: str | None) -> None:
-    """Build `__main__` in a child from the program; called by unpickling a `MainModule`.
-
-    Whatever fails is told by who uses what is missing then: a pool would start a process that fails here
-    again and again.
-    """
-    from nbshm.worker.main_module import build_what_can_be, new_main_module  # noqa: PLC0415
-
-    sys.path[:] = sys_path
-    if strategy is not None:
-        from nbshm.memory.strategies import use_strategy  # noqa: PLC0415  # imports torch, which it is for
-
-        use_strategy(strategy)
-    module = new_main_module()
-    build_what_can_be(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
-    MainHook(Notebook(namespace=vars(module), cells=cells, left_out=program.left_out)).install()
 
 
 def _strategy() -> str | None:

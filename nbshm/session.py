@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from nbshm.kept import Keeping
 from nbshm.living import LivingRuns
 from nbshm.local_modules import LocalModules
 from nbshm.main_hook import MainHook
@@ -31,7 +32,8 @@ class Session:
         self.modules = LocalModules(self._autoreloaded)
         self.runs = LivingRuns()
         self.last: Run | None = None
-        self._hook = MainHook(self.notebook)
+        self._hook = MainHook(self.notebook, keeper=self.launcher.keeper.ensure_started)
+        self._keeping = Keeping(lambda: self.launcher.keeper.address)
         self._plain_torch: PlainTorch | None = None
         self._segments: Segments | None = None
         self._closing = contextlib.ExitStack()
@@ -40,6 +42,8 @@ class Session:
         """Install the hooks and start what the first run would wait for, without waiting."""
         self._closing.callback(self.launcher.close)
         self._closing.enter_context(self._hook)
+        self._keeping.install()
+        self._closing.callback(self._keeping.remove)
         self.shell.events.register("post_execute", self._follow_imports)
         self._closing.callback(self.shell.events.unregister, "post_execute", self._follow_imports)
         self.launcher.prepare()
@@ -93,8 +97,9 @@ class Session:
         if self._plain_torch is None and "torch" in sys.modules:
             from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
-            self._plain_torch = PlainTorch(self.segments)
+            self._plain_torch = PlainTorch(self.segments, keep=self._keeping.keep)
             self._plain_torch.install()
+            self.launcher.keeper.ensure_started()  # forked processes have tensors to send
 
 
 class CellNumbers(Mapping[str, int]):

@@ -12,8 +12,8 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing import reduction
 from multiprocessing.context import get_spawning_popen
-from multiprocessing.reduction import DupFd
 from typing import Any, TypeAlias
 
 from nbshm.memory.pages import Pages
@@ -74,7 +74,7 @@ class Segment:
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a descriptor, with the means of multiprocessing."""
         self.pages.handed_on = True
-        return _received, (DupFd(_sendable(self.fd)), self.nbytes)
+        return _received, (reduction.DupFd(_sendable(self.fd)), self.nbytes)
 
 
 class Segments:

@@ -18,6 +18,7 @@ from multiprocessing import util
 
 from nbshm.option_table import StartMethod
 from nbshm.processes.allowances import check_workers
+from nbshm.processes.keeping import Keeper
 from nbshm.processes.kernel_signals import interrupts_put_off
 from nbshm.processes.lifelines import Lifeline
 from nbshm.processes.messages import Setup
@@ -40,6 +41,7 @@ class Launcher:
     def __init__(self, *, work: str = "nbshm.worker.work:run", preload: Sequence[str] = PRELOAD) -> None:
         self._work = work
         self.sweeper = Sweeper()
+        self.keeper = Keeper(self.sweeper)
         self._server = Server(self.sweeper, preload=preload)
         self._lifeline = Lifeline()
         self._closed = False
@@ -81,18 +83,20 @@ class Launcher:
         return workers
 
     def close(self) -> None:
-        """End the forkserver, the sweeper and, by the lifeline, every worker that still lives."""
+        """End the forkserver, the keeper, the sweeper and, by the lifeline, every worker that still lives."""
         if self._closed:
             return
         self._closed = True
         self._lifeline.close()
         self._server.close()
+        self.keeper.close()
         self.sweeper.close()
 
     def forget(self) -> None:
         """Let go, in a forked child of the kernel, of what tells others that the kernel lives."""
         self._lifeline.forget()
         self._server.forget()
+        self.keeper.forget()
         self.sweeper.forget()
 
     def _start_all(self, workers: Workers, nprocs: int, method: Method) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import nbshm
 from nbshm.events import Exited, Failed, Interrupted, Result, Started
 from nbshm.jobs import Job, Outcome
+from nbshm.kept import Keeping
 from nbshm.main_hook import MainHook
 from nbshm.memory.mapping import Mapping
 from nbshm.packing import Notebook
@@ -23,6 +24,7 @@ from nbshm.tracebacks import OWN_DIRECTORY, report_exception, trim
 from nbshm.worker.bars import Bars
 from nbshm.worker.board import Board
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
+from nbshm.worker.inheritance import keep_from_programs
 from nbshm.worker.life import Seat
 from nbshm.worker.main_module import build, new_main_module
 from nbshm.worker.ranks import Rank, being
@@ -37,6 +39,7 @@ _NOBODYS = (OWN_DIRECTORY, "<frozen importlib", os.path.join(os.path.dirname(imp
 
 def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
     """Do a job and return the exit code; the descriptors are owned from now on."""
+    keep_from_programs()
     job: Job = pickle.loads(payload)
     values, board, *others = fds
     segments, carried = others[: len(job.segments)], others[len(job.segments) :]
@@ -46,7 +49,9 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
         Bars(rank.loops).follow(watch)
-        watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping))
+        keeping = Keeping(lambda: job.keeper)
+        keeping.install()
+        watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, keeping))
         module = sys.modules["__main__"] if job.forked else new_main_module()
         cells = _know_cells(job)
         try:
@@ -54,7 +59,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
                 definitions = build(module, job.program, _stream(values))
         except Exception as error:  # noqa: BLE001  # imports, definitions and unpickling run what they like
             return _unprepared(error, seat)
-        _complete(module, cells, seat)
+        _complete(module, cells, seat, job.keeper)
         seat.say(Started(rank=seat.rank, pid=os.getpid()))
         return _run(
             job,
@@ -74,11 +79,11 @@ def _rank(seat: Seat, board: Board) -> Rank:
     )
 
 
-def _care_for_plain_torch(mapping: Mapping) -> None:
+def _care_for_plain_torch(mapping: Mapping, keeping: Keeping) -> None:
     """Have queues and DataLoaders in this worker hand shared storages on instead of moving them away."""
     from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
-    PlainTorch(mapping.segments).install()
+    PlainTorch(mapping.segments, keep=keeping.keep).install()
 
 
 def _stream(fd: int) -> Callable[[], Any]:
@@ -105,10 +110,10 @@ def _unprepared(error: Exception, seat: Seat) -> int:
     return 1
 
 
-def _complete(module: ModuleType, cells: dict[str, int], seat: Seat) -> None:
+def _complete(module: ModuleType, cells: dict[str, int], seat: Seat, keeper: str | None) -> None:
     """Add what every body finds beside the notebook's names, and let children of this process know all."""
     vars(module).update(rank=seat.rank, nprocs=seat.nprocs, nbshm=nbshm)
-    MainHook(Notebook(namespace=vars(module), cells=cells)).install()
+    MainHook(Notebook(namespace=vars(module), cells=cells), keeper=lambda: keeper).install()
 
 
 def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:

@@ -32,7 +32,7 @@ def run_in_child(*tensors: torch.Tensor) -> int | None:
 
 @pytest.fixture(autouse=True)
 def hooked(notebook: Notebook) -> Iterator[PlainTorch]:
-    hook = PlainTorch(notebook.segments)
+    hook = PlainTorch(notebook.segments, keep=lambda _: None)
     hook.install()
     yield hook
     hook.uninstall()

@@ -1,0 +1,86 @@
+"""The kernel's side of the keeper: a process that keeps descriptors on their way through queues."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import nbshm.worker
+from nbshm.errors import ParallelError
+from nbshm.processes.directories import Directory
+from nbshm.processes.sweeping import Sweeper
+
+_SCRIPT = Path(nbshm.worker.__path__[0]) / "keeper.py"
+
+
+class Keeper:
+    """Starts the process when it may first be needed, without waiting for it, and ends it.
+
+    It ends with the kernel, however that comes about: only the kernel holds the other end of its standard
+    input.
+    """
+
+    def __init__(self, sweeper: Sweeper) -> None:
+        self._sweeper = sweeper
+        self._starting = threading.RLock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._directory: Directory | None = None
+        self._life = -1
+        self._address: str | None = None
+
+    @property
+    def address(self) -> str | None:
+        """Where the process can be spoken to, also before it listens; None where it has not been started."""
+        return self._address
+
+    def ensure_started(self) -> str | None:
+        """Start the process if there is none, also if somebody has ended it; return its address.
+
+        None where none can be started: then queues work as they do without it.
+        """
+        with self._starting:
+            if self._process is None or self._process.poll() is not None:
+                self.close()
+                with contextlib.suppress(OSError, ParallelError):
+                    self._start()
+            return self._address
+
+    def close(self) -> None:
+        """End the process, and forget what it kept."""
+        with self._starting:
+            self.forget()
+            process, self._process = self._process, None
+            if process is not None:
+                process.wait()
+            directory, self._directory = self._directory, None
+            if directory is not None:
+                directory.close()
+
+    def forget(self) -> None:
+        """Let go in a forked child of the kernel: its life should not prolong the keeper's."""
+        life, self._life = self._life, -1
+        if life >= 0:
+            os.close(life)
+
+    def _start(self) -> None:
+        self._directory = Directory(self._sweeper)
+        address = os.path.join(self._directory.path, "keeper")  # noqa: PTH118  # sockets take strings
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+            door.bind(address)
+            read_end, self._life = os.pipe()
+            try:
+                self._process = subprocess.Popen(  # noqa: S603  # our own file, run by our own interpreter
+                    [sys.executable, "-I", "-S", str(_SCRIPT), str(door.fileno())],
+                    stdin=read_end,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[door.fileno()],
+                    start_new_session=True,
+                )
+            finally:
+                os.close(read_end)
+        self._address = address
