@@ -122,5 +122,5 @@ def _sender() -> Any:
 
 
 _PUT = queues.SimpleQueue.put.__code__
-_SEND = connection._ConnectionBase.send.__code__  # type: ignore[attr-defined]  # noqa: SLF001  # no other name
+_SEND = connection._ConnectionBase.send.__code__  # noqa: SLF001  # no other name
 _SEND_BYTES = 2  # the place of `send_bytes` among the feeder's arguments
