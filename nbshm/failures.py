@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbshm.errors import ParallelError
+from nbshm.packed_exceptions import ExceptionStandIn, unpack_exception
 from nbshm.reports import Died, Quit, Raised, RankFailure, Stopped, story
-from nbshm.tracebacks import ExceptionReport, ExceptionStandIn, unpack_exception
+from nbshm.tracebacks import ExceptionReport
 
 if TYPE_CHECKING:
     from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException

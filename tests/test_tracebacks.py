@@ -6,15 +6,9 @@ import sys
 
 import pytest
 
-from nbshm.tracebacks import (
-    ExceptionStandIn,
-    chain,
-    pack_exception,
-    render_plainly,
-    report_exception,
-    trim,
-    unpack_exception,
-)
+from nbshm.chains import chain, trim
+from nbshm.packed_exceptions import ExceptionStandIn, pack_exception, unpack_exception
+from nbshm.tracebacks import render_plainly, report_exception
 
 CELL = "/tmp/ipykernel_1/5.py"  # noqa: S108  # as ipykernel names cells; nothing is there
 

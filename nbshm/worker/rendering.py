@@ -22,7 +22,8 @@ from IPython.core import ultratb
 from IPython.core.error import UsageError
 from IPython.core.ultratb import AutoFormattedTB, ListTB, SyntaxTB
 
-from nbshm.tracebacks import OWN_DIRECTORY, chain, members, render_plainly, trim
+from nbshm.chains import chain, members, trim
+from nbshm.tracebacks import OWN_DIRECTORY, render_plainly
 from nbshm.worker.replacing import replaced
 
 _IPYTHON_DIRECTORY = os.path.join(os.path.dirname(IPython.__file__), "")  # noqa: PTH118, PTH120  # as co_filename is

@@ -27,8 +27,10 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets import Type, default
 
 from nbshm.jobs import Body
-from nbshm.tracebacks import Dumps, ExceptionReport, report_exception
+from nbshm.packed_exceptions import Dumps
+from nbshm.tracebacks import ExceptionReport, report_exception
 from nbshm.worker.cells import CellCompiler, at_its_line
+from nbshm.worker.descriptions import Describer
 from nbshm.worker.loops import Loop
 from nbshm.worker.refusals import refusal
 from nbshm.worker.rendering import Renderer
@@ -235,7 +237,9 @@ class WorkerShell(InteractiveShell):
     def report(self, error: BaseException, *, dumps: Dumps = pickle.dumps) -> ExceptionReport:
         """Report an exception as the notebook would show it."""
         rendered = self.renderer.render(error)
-        return report_exception(error, cells=self.compile.cells, rendered=rendered, dumps=dumps)
+        return report_exception(
+            error, cells=self.compile.cells, rendered=rendered, dumps=dumps, describe=Describer()
+        )
 
 
 def rehearse() -> None:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import nbshm
+from nbshm.chains import trim
 from nbshm.events import Exited, Failed, Interrupted, Result, Started
 from nbshm.jobs import Job, Outcome
 from nbshm.kept import Keeping
@@ -20,7 +21,7 @@ from nbshm.main_hook import MainHook
 from nbshm.memory.mapping import Mapping
 from nbshm.packing import Notebook
 from nbshm.processes.descriptors import received_descriptors
-from nbshm.tracebacks import OWN_DIRECTORY, report_exception, trim
+from nbshm.tracebacks import OWN_DIRECTORY, report_exception
 from nbshm.worker.bars import Bars
 from nbshm.worker.board import Board
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
