@@ -27,7 +27,8 @@ class ParallelError(Exception):
 
     `failures` has what became of each rank that failed, the root cause first; `results` the values of the
     ranks that had finished (None for the others), by rank; `output(rank)` all that a rank wrote. Pickled, the
-    error keeps its failures, but not the results and the output, which belong to the run.
+    error keeps its failures, but not the results and the output, which belong to the run. Where `is_shown` is
+    set, a view shows the tracebacks already: the next time that IPython shows the error it says so instead.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class ParallelError(Exception):
         Exception.__init__(self, without_colours(story))
         self.failures = tuple(failures)
         self.results = list(results)
+        self.is_shown = False
         self._story = story
         self._output = output
 
@@ -57,6 +59,10 @@ class ParallelError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Show the story in place of the frames between the cell and the workers, as IPython's hook."""
+        if self.is_shown:
+            self.is_shown = False
+            first = str(self).partition("\n")[0]
+            return _titled(type(self).__name__, f"{first}\nThe traceback is above; %tb shows it as text.")
         return _titled(type(self).__name__, self._story)
 
 

@@ -100,11 +100,35 @@ def headline(failures: Sequence[RankFailure], stopped: Sequence[Stopped] = ()) -
 
 def story(failures: Sequence[RankFailure], stopped: Sequence[Stopped] = ()) -> str:
     """Tell the whole failure with ANSI colours: the headline, then each different failure once."""
-    groups = _grouped(failures)
+    groups = grouped(failures)
     parts = [_bold_red(headline(failures, stopped))]
     for number, group in enumerate(groups):
         parts += _told(group, root_cause=number == 0, alone=len(groups) == 1)
     return "\n".join(part for part in parts if part)
+
+
+def grouped(failures: Sequence[RankFailure]) -> list[list[RankFailure]]:
+    """Put failures of one kind together, in the order in which the kinds were seen first."""
+    groups: dict[tuple[object, ...], list[RankFailure]] = {}
+    for failure in failures:
+        groups.setdefault(_kind(failure), []).append(failure)
+    return list(groups.values())
+
+
+def title(group: Sequence[RankFailure], *, root_cause: bool) -> str:
+    """Say what happened to the ranks that failed alike."""
+    follows = ", too." if isinstance(group[0], Raised) and not root_cause else "."
+    return _what_happened(group[0], [failure.rank for failure in group]) + follows
+
+
+def other_messages(group: Sequence[RankFailure]) -> list[str]:
+    """Say how the messages of exceptions of one kind differ from the first one's."""
+    first, *others = [failure for failure in group if isinstance(failure, Raised)]
+    messages: dict[str, list[int]] = {}
+    for other in others:
+        if other.report.message != first.report.message:
+            messages.setdefault(_type_and_message(other.report), []).append(other.rank)
+    return [f"{ranks_in_words(ranks)}: {message}" for message, ranks in messages.items()]
 
 
 def stop_in_words(stop: Stopped) -> str:
@@ -179,30 +203,13 @@ def _kind(failure: RankFailure) -> tuple[object, ...]:
             return ("quit", code, text, line)
 
 
-def _grouped(failures: Sequence[RankFailure]) -> list[list[RankFailure]]:
-    groups: dict[tuple[object, ...], list[RankFailure]] = {}
-    for failure in failures:
-        groups.setdefault(_kind(failure), []).append(failure)
-    return list(groups.values())
-
-
 def _told(group: Sequence[RankFailure], *, root_cause: bool, alone: bool) -> list[str]:
     """Tell failures of one kind: who, the first one's traceback, how the messages of the others differ."""
-    ranks = [failure.rank for failure in group]
     first = group[0]
     if not isinstance(first, Raised):
-        return [] if root_cause else ["", _bold_red(f"{_what_happened(first, ranks)}.")]
-    title = "" if alone else _bold_red(_what_happened(first, ranks) + ("." if root_cause else ", too."))
-    others = [failure for failure in group[1:] if isinstance(failure, Raised)]
-    return [title, first.report.rendered.rstrip("\n"), *_differing_messages(first, others)]
-
-
-def _differing_messages(first: Raised, others: Sequence[Raised]) -> list[str]:
-    messages: dict[str, list[int]] = {}
-    for other in others:
-        if other.report.message != first.report.message:
-            messages.setdefault(_type_and_message(other.report), []).append(other.rank)
-    return [f"{ranks_in_words(ranks)}: {message}" for message, ranks in messages.items()]
+        return [] if root_cause else ["", _bold_red(title(group, root_cause=False))]
+    heading = "" if alone else _bold_red(title(group, root_cause=root_cause))
+    return [heading, first.report.rendered.rstrip("\n"), *other_messages(group)]
 
 
 def _type_and_message(report: ExceptionReport) -> str:

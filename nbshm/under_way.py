@@ -17,6 +17,7 @@ from nbshm import notes
 from nbshm.analysis import Analysis, analyse
 from nbshm.arrivals import Arrivals
 from nbshm.departures import Departure, departing
+from nbshm.errors import ParallelError
 from nbshm.events import Event, Note, Output, Result
 from nbshm.forking import as_fork_allows
 from nbshm.jobs import Body, Outcome
@@ -106,7 +107,11 @@ def conclude(arrivals: Arrivals, task: Task, session: Session, view: View) -> Re
     session.last = arrivals.run
     lists = arrivals.bound(task.options, lambda line: view.show(Note(text=line)))
     view.finish(failures=arrivals.run.failures, stopped=arrivals.run.stopped)
-    arrivals.raise_failure(task.options)
+    try:
+        arrivals.raise_failure(task.options)
+    except ParallelError as error:
+        error.is_shown = view.shows_failures(error.failures)
+        raise
     session.notebook.namespace.update(lists)
     return arrivals.results
 

@@ -11,8 +11,10 @@ import pytest
 
 from nbshm.errors import CannotSend, NoRoom, ParallelError, RunInterrupted, RunTimedOut
 from nbshm.failures import RankDied, RankRaised, error_for, original_exception
+from nbshm.frames import Frame
+from nbshm.packed_exceptions import pack_exception
 from nbshm.reports import Died, Quit, Raised, Stopped, headline, in_one_line, without_colours
-from nbshm.tracebacks import ExceptionReport, Frame, pack_exception
+from nbshm.tracebacks import ExceptionReport
 
 
 def raised(
@@ -280,3 +282,10 @@ def test_without_torch_the_errors_exist_all_the_same() -> None:
         "assert type(error) is RankDied and error.signal_name == 'SIGKILL' and error.error_index == 1"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_an_error_whose_tracebacks_a_view_shows_says_so_once() -> None:
+    error = ParallelError("rank 0 failed.\nTraceback ...")
+    error.is_shown = True
+    assert error._render_traceback_()[1:] == ["The traceback is above; %tb shows it as text."]
+    assert error._render_traceback_()[1:] == ["Traceback ..."]

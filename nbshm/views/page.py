@@ -6,13 +6,15 @@ events ──▶ Story ──▶ passages ──▶ bundles ──▶ one displa
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Callable, Sequence
 
 from nbshm.events import Event
-from nbshm.reports import RankFailure, Stopped
+from nbshm.reports import Raised, RankFailure, Stopped
 from nbshm.views.choices import frame_html, tail_class
+from nbshm.views.failure_page import failure_bundle
 from nbshm.views.live import LiveView
 from nbshm.views.outputs import Bundle, publish, replace_output
 from nbshm.views.rows import Rows
@@ -63,11 +65,18 @@ class PageView:
         self._finished = True
         self._story.finish(failures, stopped)
         passages = self._story.passages()
+        outputs = bundles(passages, self._nprocs) if passages else []
+        if self.shows_failures(failures):
+            outputs.append(failure_bundle(failures, stopped))
         try:
-            self._publish(bundles(passages, self._nprocs) if passages else [])
+            self._publish(outputs)
         finally:
             if self._live is not None:
                 self._live.close()
+
+    def shows_failures(self, failures: Sequence[RankFailure]) -> bool:
+        """Show exceptions to a person; what executes notebooks reads the error itself."""
+        return self._patience != math.inf and any(isinstance(failure, Raised) for failure in failures)
 
     def _refresh(self, now: float) -> float:
         """Draw the view as it is now; return for how many seconds it is to stay so."""

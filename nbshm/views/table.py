@@ -16,7 +16,7 @@ STYLE = """
 line-height:1.4;color:var(--jp-content-font-color1,inherit)}
 .nbshm-live table{border-collapse:collapse;width:100%;table-layout:auto;margin:0;font:inherit;color:inherit}
 .nbshm-live button{line-height:22px}
-.nbshm-live tr,.nbshm-live tr:nth-child(even){background:none}
+.nbshm-live tr{background:none!important}
 .nbshm-live td,.nbshm-live th{padding:0 1em 0 0;border:none;text-align:left;white-space:nowrap;
 font-weight:normal;vertical-align:top;line-height:inherit}
 .nbshm-live th,.nbshm-live .dim{color:var(--jp-ui-font-color2,#757575)}

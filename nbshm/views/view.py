@@ -18,5 +18,8 @@ class View(Protocol):
     def show(self, event: Event) -> None:
         """Take the next event of the run."""
 
+    def shows_failures(self, failures: Sequence[RankFailure]) -> bool:
+        """Tell whether it shows, when it has finished, all that there is to read about these failures."""
+
     def finish(self, *, failures: Sequence[RankFailure] = (), stopped: Sequence[Stopped] = ()) -> None:
         """Show what is still held back, and what stays; a second call does nothing."""
