@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nbshm.failures import RankDied, RankRaised
     from nbshm.runs import Run
     from nbshm.session import Session
+    from nbshm.sharing import empty, share, zeros
     from nbshm.worker.ranks import barrier, claim, device, lock, progress
 
     last: Run | None
@@ -39,14 +40,18 @@ __all__ = [
     "barrier",
     "claim",
     "device",
+    "empty",
     "last",
     "lock",
     "progress",
+    "share",
+    "zeros",
 ]
 
 _HOMES = {
     "nbshm.errors": ("CannotSend", "NoRoom", "ParallelError", "RunTimedOut"),
     "nbshm.failures": ("RankDied", "RankRaised"),
+    "nbshm.sharing": ("empty", "share", "zeros"),
     "nbshm.worker.ranks": ("barrier", "claim", "device", "lock", "progress"),
 }
 

@@ -55,7 +55,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
     """Get a job ready to be sent; on leaving, what workers wrote is brought back to where it belongs."""
     check_workers(options.nprocs)  # before anything is moved for them
     with closing_undisturbed() as stack:
-        names = NotebookNames(session.shell.user_ns, *session.histories())
+        names = NotebookNames(*session.mappings())
         # While values are pickled as well: raised where garbage is collected, an interrupt would be lost.
         with collecting_descriptors() as carried, interrupts_put_off():
             stack.callback(carried.close)

@@ -14,6 +14,7 @@ from nbshm.main_hook import MainHook
 from nbshm.packing import Notebook
 from nbshm.processes.launcher import Launcher
 from nbshm.runs import Run
+from nbshm.sharing import sharing_for
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -44,6 +45,7 @@ class Session:
         self._closing.enter_context(self._hook)
         self._keeping.install()
         self._closing.callback(self._keeping.remove)
+        self._closing.enter_context(sharing_for(self))
         self.shell.events.register("post_execute", self._follow_imports)
         self._closing.callback(self.shell.events.unregister, "post_execute", self._follow_imports)
         self.launcher.prepare()
@@ -68,10 +70,11 @@ class Session:
             self._segments = Segments()
         return self._segments
 
-    def histories(self) -> list[dict[Any, Any]]:
-        """Return the mappings beside the namespace in which IPython keeps values of cells."""
+    def mappings(self) -> list[dict[Any, Any]]:
+        """Return the namespace, and the mappings beside it in which IPython keeps values of cells."""
+        namespace = self.shell.user_ns
         holders = (self.shell.displayhook, self.shell.last_execution_result)
-        return [self.shell.user_ns["_oh"], *(vars(holder) for holder in holders if holder is not None)]
+        return [namespace, namespace["_oh"], *(vars(holder) for holder in holders if holder is not None)]
 
     def get_ready(self) -> None:
         """Import torch, which a run's errors and memory are made with, if the notebook has not."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.captures import Reducer, ValuePickler
-from nbshm.memory.reach import reachable
+from nbshm.memory.reach import is_array, reachable
 from nbshm.memory.reducers import reducers
 
 
@@ -29,7 +28,7 @@ class CapturingPickler(ValuePickler):
 
     def dump(self, value: Any) -> None:
         """Pickle a value behind those that were pickled before."""
-        self._own_arrays.update((id(array), array) for array in reachable([value], _is_array))
+        self._own_arrays.update((id(array), array) for array in reachable([value], is_array))
         super().dump(value)
 
     def forget(self) -> None:
@@ -64,8 +63,3 @@ class Picklers:
 
 def _unasked(_: Any) -> Any:
     return NotImplemented
-
-
-def _is_array(value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(type(value), numpy.ndarray)  # a lazy object acts on `isinstance`

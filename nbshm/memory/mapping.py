@@ -54,7 +54,7 @@ class Mapping:
     def place_of(self, address: int, nbytes: int) -> Place | None:
         """Return where memory lies in the segments that are shared, if it does."""
         segment = self.segments.find(address, nbytes)
-        if segment is None:
+        if segment is None or segment.address not in self._numbers:  # a worker may share more by itself
             return None
         return Place(segment=self._numbers[segment.address], offset=address - segment.address, nbytes=nbytes)
 

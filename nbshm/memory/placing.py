@@ -36,7 +36,7 @@ def place(buffers: Buffers, *, names: NotebookNames, segments: Segments, reserve
     with ExitStack() as undo:
         space = undo.enter_context(AddressSpace())
         decisions = decide(buffers, names=names, segments=segments, space=space)
-        spots = list(_carry_out(decisions, buffers, names, segments, reserved))
+        spots = list(carry_out(decisions, buffers, names, segments, reserved))
         undo.pop_all()
     return Placement(buffers, spots, segments=segments, space=space)
 
@@ -98,9 +98,10 @@ class Placement:
         self.close()
 
 
-def _carry_out(
+def carry_out(
     decisions: Sequence[Decision], buffers: Buffers, names: NotebookNames, segments: Segments, reserved: int
 ) -> Iterator[Spot]:
+    """Do what has been decided, once there is room for all of it, and yield where memory lies now."""
     wanted = [decision for decision in decisions if not isinstance(decision, Stays)]
     layout, made = make_room(wanted, names=names, segments=segments, reserved=reserved)
     segments.spares.expect(sum(layout.sizes))

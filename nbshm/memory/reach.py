@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import functools
 import gc
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -68,6 +69,12 @@ def reachable(roots: Iterable[Any], wanted: Callable[[Any], bool]) -> Iterator[A
         if id(kind) not in layouts:
             layouts[id(kind)] = _layout(kind)
         waiting.extend(layouts[id(kind)].attributes(value))
+
+
+def is_array(value: Any) -> bool:
+    """Tell whether a value is an array, of any class."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and issubclass(type(value), numpy.ndarray)
 
 
 def _contents(value: Any, kind: type) -> Iterable[Any]:

@@ -9,6 +9,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -19,8 +20,10 @@ from nbshm.jobs import Job, Outcome
 from nbshm.kept import Keeping
 from nbshm.main_hook import MainHook
 from nbshm.memory.mapping import Mapping
+from nbshm.memory.segments import Segments
 from nbshm.packing import Notebook
 from nbshm.processes.descriptors import received_descriptors
+from nbshm.sharing import sharing_for
 from nbshm.tracebacks import OWN_DIRECTORY, report_exception
 from nbshm.worker.bars import Bars
 from nbshm.worker.board import Board
@@ -54,6 +57,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         keeping.install()
         watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, keeping))
         module = sys.modules["__main__"] if job.forked else new_main_module()
+        stack.enter_context(sharing_for(_Memory(segments=mapping.segments, namespace=vars(module))))
         cells = _know_cells(job)
         try:
             with received_descriptors(carried), mapping.loading(job.places):
@@ -68,6 +72,17 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
             seat,
             ResultPickling(definitions=definitions, mapping=mapping, namespace=vars(module)),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Memory:
+    """Whose memory `nbshm.share` shares here: this worker's."""
+
+    segments: Segments
+    namespace: dict[str, Any]
+
+    def mappings(self) -> list[dict[Any, Any]]:
+        return [self.namespace]
 
 
 def _rank(seat: Seat, board: Board) -> Rank:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nbshm.memory.capturing import _is_array
-from nbshm.memory.reach import reachable
+from nbshm.memory.reach import is_array, reachable
 
 
 def ours(kind: Any) -> Any:
@@ -20,7 +19,7 @@ def ours(kind: Any) -> Any:
 
 
 def reached(*roots: Any) -> set[int]:
-    return {id(array) for array in reachable(roots, _is_array)}
+    return {id(array) for array in reachable(roots, is_array)}
 
 
 def made(kind: Any, *arguments: Any) -> Any:

@@ -1,0 +1,137 @@
+"""Why memory can't be moved: who else holds it, in words.
+
+An array that something else than names holds stays where it is, because what holds it would not follow. Who
+that is, only a look at all objects of the process tells: 0.1 to 0.5 s, so it is done for a message alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import CellType, FrameType, FunctionType, ModuleType, TracebackType
+from typing import Any
+
+from nbshm.attributes import attribute
+from nbshm.memory.reach import is_array
+from nbshm.memory.slots import Slots
+from nbshm.words import listed
+
+_OWN = str(Path(__file__).parents[1])
+_NAMELESS = "something that can't be named (a masked array, a buffer)"
+
+
+class Holders:
+    """All that holds one of some arrays, but for the mappings that are `known`; looked for once.
+
+    The first of those is the notebook's namespace.
+    """
+
+    def __init__(self, arrays: Sequence[Any], known: Sequence[Mapping[Any, Any]]) -> None:
+        self._namespace = known[0]
+        owners = {id(owner): owner for owner in map(_root, arrays)}
+        ours = {id(_holder(mapping)) for mapping in known} | {id(arrays), id(owners)}
+        self._found: dict[int, list[Any]] = {key: [] for key in owners}
+        for container in gc.get_objects():
+            if id(container) in ours or _is_our_own(container):
+                continue
+            for holder, array in _held_arrays(container):
+                if id(_root(array)) in owners:
+                    self._found[id(_root(array))].append(holder)
+
+    def in_words(self, array: Any) -> str:
+        """Return why an array can't be moved, as a clause."""
+        owner = _root(array)
+        kind = type(owner)
+        if kind is not sys.modules["numpy"].ndarray:
+            return f"it is a {_name(kind)}, and only plain arrays can be moved"
+        if owner.base is not None:
+            base = owner.base.obj if type(owner.base) is memoryview else owner.base
+            return f"its memory belongs to a {_name(type(base))}"
+        holders = [self._describe(holder) for holder in self._found[id(owner)]]
+        return f"it is held by {listed(list(dict.fromkeys(holders))) or _NAMELESS} too"
+
+    def _describe(self, holder: Any) -> str:
+        kind = type(holder)  # a lazy object acts on `isinstance`
+        if kind is FrameType:
+            is_last = any(frame is holder for frame in _frames_of_last_error())
+            return "the last traceback" if is_last else f"a call of {holder.f_code.co_name}()"
+        if kind is CellType:
+            return "a closure"
+        if kind is FunctionType:
+            return f"the function {holder.__qualname__}()"
+        if kind is dict:
+            return self._describe_dictionary(holder)
+        return self._with_name(holder)
+
+    def _describe_dictionary(self, holder: dict[Any, Any]) -> str:
+        for owner in gc.get_referrers(holder):
+            if type(owner) is ModuleType:
+                return f"the module {owner.__name__}"
+            if attribute(owner, "__dict__") is holder:
+                return self._with_name(owner)
+        return self._with_name(holder)
+
+    def _with_name(self, holder: Any) -> str:
+        kind = _name(type(holder))
+        for name, value in list(self._namespace.items()):
+            if value is holder and isinstance(name, str) and not name.startswith("_"):
+                return f"the {kind} '{name}'"
+        return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+
+
+def why_storage_stays(storage: Any) -> str:
+    """Return why a storage can't be moved, as a clause."""
+    if not storage.resizable():
+        return "a numpy array or another library looks at its memory"
+    return "something that can't be seen (a DLPack consumer, an autograd graph) holds it"
+
+
+def _held_arrays(container: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the arrays that a container holds, each with its holder.
+
+    Tuples and dictionaries of nothing but arrays are unknown to the garbage collector themselves.
+    """
+    for part in gc.get_referents(container):
+        if is_array(part):
+            yield container, part
+        elif type(part) in {tuple, dict} and not gc.is_tracked(part):
+            holder = container if attribute(container, "__dict__") is part else part
+            yield from ((holder, inner) for inner in gc.get_referents(part) if is_array(inner))
+
+
+def _is_our_own(container: Any) -> bool:
+    """Tell whether it is a frame or an object of nbshm itself."""
+    if type(container) is FrameType:
+        return container.f_code.co_filename.startswith(_OWN)
+    return str(getattr(type(container), "__module__", "")).startswith("nbshm.")
+
+
+def _holder(mapping: Mapping[Any, Any]) -> Any:
+    return mapping.holder if isinstance(mapping, Slots) else mapping
+
+
+def _root(array: Any) -> Any:
+    """Return the array at the end of a chain of views."""
+    while is_array(array.base):
+        array = array.base
+    return array
+
+
+def _frames_of_last_error() -> Iterator[FrameType]:
+    errors = [getattr(sys, name, None) for name in ("last_exc", "last_value")]
+    traces = [error.__traceback__ for error in errors if error is not None]
+    traces.append(getattr(sys, "last_traceback", None))
+    for trace in traces:
+        yield from _frames(trace)
+
+
+def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
+    while trace is not None:
+        yield trace.tb_frame
+        trace = trace.tb_next
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.").removeprefix("__main__.")

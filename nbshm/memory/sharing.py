@@ -1,0 +1,130 @@
+"""Memory that is moved now, ahead of a cell."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator, MutableMapping, Sequence
+from types import FrameType
+from typing import Any, TypeAlias
+
+from nbshm.errors import CannotSend
+from nbshm.memory.address_space import AddressSpace
+from nbshm.memory.buffers import Buffers
+from nbshm.memory.capturing import CapturingPickler
+from nbshm.memory.decisions import Copied, decide
+from nbshm.memory.holders import Holders, why_storage_stays
+from nbshm.memory.names import NotebookNames
+from nbshm.memory.placing import carry_out
+from nbshm.memory.reach import reachable
+from nbshm.memory.segments import Segments
+from nbshm.memory.slots import Argument, Locals, slots_in
+from nbshm.refusals import refusal
+
+Mappings: TypeAlias = Sequence[MutableMapping[Any, Any]]
+
+
+def share(argument: Argument, caller: FrameType, *, mappings: Mappings, segments: Segments) -> Any:
+    """Move the memory of a value into segments; return the value, or the array in its place.
+
+    `mappings` are the namespace and others in which arrays have names.
+
+    Raises
+    ------
+    TypeError
+        There is nothing in it that could be shared.
+    CannotSend
+        Something in it can't be shared, or what can't follow holds it.
+    NoRoom
+        It does not fit; nothing has been changed.
+
+    """
+    # Before anything here holds an array: whatever does counts as a holder that can't follow.
+    slots = _without(slots_in(argument.value), mappings)
+    known = [*mappings, argument, Locals(caller), *slots]
+    names = _AllNames(*known)
+    buffers = _buffers(argument.value, mappings[0])
+    with AddressSpace() as space:
+        decisions = decide(buffers, names=names, segments=segments, space=space)
+        for decision in decisions:
+            if isinstance(decision, Copied):
+                raise _refusal(decision, buffers, names, known)
+        list(carry_out(decisions, buffers, names, segments, reserved=0))
+    return argument.value
+
+
+class _AllNames(NotebookNames):
+    """The notebook's names, when a small tensor too is worth a look at all objects: it can't be mirrored."""
+
+    def values(self) -> Iterator[Any]:
+        """Yield all objects that may be tensors over the same memory."""
+        yield from gc.get_objects()
+
+
+def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
+    """Return the memory of the tensors and arrays in a value."""
+    parts = list(_parts(value))
+    if not parts:
+        raise TypeError(
+            f"nbshm.share: there is no memory to share in a value of type {type(value).__name__}; "
+            "give it a tensor, an array, a module, or a list, a dictionary or an object of the notebook that "
+            "holds some."
+        )
+    pickler = _pickler()
+    try:
+        pickler.dump(parts)
+    except Exception as error:  # whatever a tensor's own pickling raises
+        problem = refusal(
+            _name(value, namespace),
+            value,
+            error,
+            user=None,
+            again=lambda part: _pickler().dump(list(_parts(part))),
+        )
+        raise problem from error
+    pickler.forget()
+    return pickler.buffers
+
+
+def _pickler() -> CapturingPickler:
+    return CapturingPickler(lambda _: NotImplemented, others={})
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield the tensors and arrays in a value, those of modules and optimizers too."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    memory = (*((numpy.ndarray,) if numpy else ()), *((torch.Tensor,) if torch else ()))
+    modules = (torch.nn.Module,) if torch else ()
+    optimizers = (torch.optim.Optimizer,) if torch else ()
+    for part in reachable([value], lambda part: issubclass(type(part), (*memory, *modules, *optimizers))):
+        if issubclass(type(part), modules):
+            yield from [*part.parameters(), *part.buffers()]
+        elif issubclass(type(part), optimizers):
+            yield from reachable(
+                [part.state, part.param_groups], lambda inner: issubclass(type(inner), memory)
+            )
+        else:
+            yield part
+
+
+def _without(slots: Mappings, mappings: Mappings) -> Mappings:
+    there = {id(mapping) for mapping in mappings}
+    return [slot for slot in slots if id(slot) not in there]
+
+
+def _refusal(decision: Copied, buffers: Buffers, names: NotebookNames, known: Mappings) -> CannotSend:
+    """Say what of a value can't be moved, and why."""
+    region = decision.region
+    path = names.name_of(region.address, region.nbytes) or "the value (unnamed)"
+    arrays = [buffers[number].keeper for number in region.numbers if buffers[number].kind == "array"]
+    if arrays:
+        reason, method = Holders(arrays, known).in_words(arrays[0]), "copy"
+    else:
+        reason, method = why_storage_stays(buffers[region.numbers[0]].keeper), "clone"
+    remedy = f"Share its {method}(), or leave it to the parallel cell, which copies it in and back."
+    return CannotSend(path, reason=reason, remedy=remedy, action="share")
+
+
+def _name(value: Any, namespace: MutableMapping[Any, Any]) -> str:
+    names = (name for name, found in list(namespace.items()) if found is value and not name.startswith("_"))
+    return next(names, "the value (unnamed)")

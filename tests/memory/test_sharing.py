@@ -1,0 +1,241 @@
+"""Memory shared ahead of a cell: `nbshm.share`, `nbshm.empty`, `nbshm.zeros`."""
+
+from __future__ import annotations
+
+import collections
+import sys
+import types
+
+import numpy as np
+import pytest
+import torch
+from memory_notebook import Notebook, in_segment
+
+import nbshm
+from nbshm.memory import limits
+from nbshm.memory.limits import Room
+from nbshm.sharing import sharing_for
+
+
+class Own:
+    def __init__(self, **attributes):
+        vars(self).update(attributes)
+
+
+Own.__module__ = "__main__"
+
+
+@pytest.fixture
+def shared(notebook: Notebook):
+    """A notebook whose cells can share their memory: `run(source)` runs one in its namespace."""
+    sharer = types.SimpleNamespace(
+        segments=notebook.segments, mappings=lambda: [notebook.namespace, notebook.out]
+    )
+    notebook.namespace.update(nbshm=nbshm, np=np, torch=torch, Own=Own)
+    with sharing_for(sharer):
+        yield notebook
+
+
+def run(notebook: Notebook, source: str) -> None:
+    exec(source, notebook.namespace)  # noqa: S102  # the code is a test's own
+
+
+def test_an_array_is_shared_with_all_its_names_and_views(shared: Notebook):
+    run(shared, "x = np.arange(6.0); same, tail = x, x[2:]")
+    shared.out[3] = shared["x"]
+    run(shared, "got = nbshm.share(x)")
+    assert shared["got"] is shared["x"] is shared["same"] is shared.out[3]
+    assert in_segment(shared, shared["x"])
+    assert np.shares_memory(shared["x"], shared["tail"])
+    assert shared["x"].tolist() == [0, 1, 2, 3, 4, 5]
+    shared.run("x += 1", "x")
+    assert shared["tail"].tolist() == [3, 4, 5, 6]
+
+
+def test_what_is_shared_already_is_itself(shared: Notebook):
+    run(
+        shared,
+        "x, t = nbshm.share(np.ones(3)), nbshm.share(torch.ones(3)); y, u = nbshm.share(x), nbshm.share(t)",
+    )
+    assert shared["x"] is shared["y"]
+    assert shared["t"] is shared["u"]
+
+
+def test_sharing_a_view_shares_what_it_is_a_view_of(shared: Notebook):
+    run(shared, "x = np.arange(6.0); part = nbshm.share(x[::2])")
+    assert np.shares_memory(shared["x"], shared["part"])
+    assert shared["part"].tolist() == [0, 2, 4]
+    assert in_segment(shared, shared["x"])
+
+
+def test_a_tensor_moves_in_place_with_all_that_refers_to_it(shared: Notebook):
+    run(shared, "t = torch.arange(4.0); keep = [t, t[1:]]; got = nbshm.share(t)")
+    assert shared["got"] is shared["t"] is shared["keep"][0]
+    assert in_segment(shared, shared["t"])
+    assert in_segment(shared, shared["keep"][1])
+
+
+def test_a_module_and_its_optimizer_are_shared(shared: Notebook):
+    run(
+        shared,
+        "model = torch.nn.BatchNorm1d(3)\n"
+        "optimizer = torch.optim.Adam(model.parameters())\n"
+        "model(torch.ones(2, 3)).sum().backward()\n"
+        "optimizer.step()\n"
+        "got = nbshm.share({'model': model, 'optimizer': optimizer})",
+    )
+    model, optimizer = shared["model"], shared["optimizer"]
+    states = [value for state in optimizer.state.values() for value in state.values()]
+    tensors = [*model.parameters(), *model.buffers(), model.weight.grad, *states]
+    assert len(tensors) > 8
+    assert all(in_segment(shared, tensor) for tensor in tensors)
+    assert optimizer.param_groups[0]["params"][0] is model.weight
+
+
+def test_containers_keep_their_identity_and_have_shared_arrays_in_them(shared: Notebook):
+    run(
+        shared,
+        "import collections\n"
+        "rows = [np.ones(3), {'deep': collections.deque([np.zeros(2)]), 'number': 3}, Own(x=np.ones(1))]\n"
+        "got = nbshm.share(rows)",
+    )
+    rows = shared["rows"]
+    assert shared["got"] is rows
+    assert isinstance(rows[1]["deep"], collections.deque)
+    assert all(in_segment(shared, array) for array in (rows[0], rows[1]["deep"][0], rows[2].x))
+
+
+def test_an_array_that_a_container_and_a_name_hold_stays_one(shared: Notebook):
+    run(shared, "x = np.ones(3); rows = {'x': x, 'view': x[1:]}; nbshm.share(rows)")
+    assert shared["rows"]["x"] is shared["x"]
+    assert np.shares_memory(shared["rows"]["view"], shared["x"])
+
+
+def test_a_tuple_that_the_call_makes_gives_a_tuple_back(shared: Notebook):
+    run(shared, "a, b, c = nbshm.share((np.ones(3), torch.ones(2), np.zeros(1)))")
+    assert all(in_segment(shared, shared[name]) for name in "abc")
+
+
+def test_a_function_gets_the_shared_array_for_its_variable(shared: Notebook):
+    run(
+        shared,
+        "def load():\n"
+        "    data = np.arange(3.0)\n"
+        "    other = data\n"
+        "    data = nbshm.share(data)\n"
+        "    return data, other\n"
+        "data, other = load()",
+    )
+    assert in_segment(shared, shared["data"])
+    assert not in_segment(shared, shared["other"])
+    assert shared["data"].tolist() == shared["other"].tolist() == [0, 1, 2]
+
+
+def test_sharing_leaves_no_old_memory_behind_in_the_caller():
+    def load():
+        data = np.arange(3.0)
+        before = sys.getrefcount(data)
+        nbshm.share(data)
+        return sys.getrefcount(data) - before
+
+    assert load() == 0
+
+
+HOLDERS = {
+    "the list 'keep'": "keep = [x]",
+    "a tuple": "keep = [(x[1:],)]",
+    "a closure": "def make(y):\n    return lambda: y\nkeep = make(x)",
+    "the Own 'keep'": "keep = Own(x=x)",
+    "the last traceback": (
+        "import sys\ndef fail(y):\n    1 / 0\ntry:\n    fail(x)\nexcept ZeroDivisionError as error:\n"
+        "    sys.last_value = keep = error"
+    ),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_an_array_that_something_else_holds_is_refused_with_who_holds_it(shared: Notebook, holder):
+    run(shared, f"x = np.ones(3)\n{HOLDERS[holder]}")
+    array = shared["x"]
+    try:
+        with pytest.raises(nbshm.CannotSend) as refused:
+            run(shared, "nbshm.share(x)")
+    finally:
+        sys.__dict__.pop("last_value", None)
+        shared.namespace.pop("keep")
+    assert str(refused.value) == (
+        f"cannot share 'x': it is held by {holder} too. "
+        "Share its copy(), or leave it to the parallel cell, which copies it in and back."
+    )
+    assert shared["x"] is array
+
+
+REFUSED = {
+    "x = np.frombuffer(bytearray(8))": "its memory belongs to a bytearray",
+    "x = torch.ones(3).numpy()": "its memory belongs to a torch.Tensor",
+    "x = np.ma.masked_array([1, 2])": "it is held by something that can't be named",
+    "x = torch.ones(3); view = x.numpy()": "a numpy array or another library looks at its memory",
+    "x = torch.ones(3); view = torch.from_dlpack(x)": "something that can't be seen",
+    "x = torch.ones(3, requires_grad=True) * 2": "it is part of an autograd graph, which can't",
+}
+
+
+@pytest.mark.parametrize("source", REFUSED)
+def test_what_cannot_be_shared_is_refused_with_the_reason(shared: Notebook, source):
+    run(shared, source)
+    with pytest.raises(nbshm.CannotSend, match=f"cannot share 'x': {REFUSED[source]}"):
+        run(shared, "nbshm.share(x)")
+
+
+def test_where_one_part_is_refused_none_has_moved(shared: Notebook):
+    run(shared, "good, bad = torch.ones(3), np.ones(3); keep = [bad]")
+    with pytest.raises(nbshm.CannotSend, match="cannot share 'bad'"):
+        run(shared, "nbshm.share({'good': good, 'bad': bad})")
+    assert not in_segment(shared, shared["good"])
+
+
+@pytest.mark.parametrize("value", ["5", "'text'", "[1, {}]", "print"])
+def test_what_has_no_memory_is_refused(shared: Notebook, value):
+    with pytest.raises(TypeError, match=r"nbshm.share: there is no memory to share in a value of type"):
+        run(shared, f"nbshm.share({value})")
+
+
+@pytest.mark.parametrize("make", ["empty", "zeros"])
+def test_new_arrays_are_like_numpys_and_used_without_a_copy(shared: Notebook, make):
+    run(shared, f"x = nbshm.{make}((2, 3), 'i2', order='F')")
+    array = shared["x"]
+    keep = [array, array[1]]
+    assert (array.shape, array.dtype, array.flags.f_contiguous) == ((2, 3), np.dtype("i2"), True)
+    assert array.flags.writeable
+    shared.run("x[:] = 5", "x")
+    assert shared["x"] is keep[0]
+    assert keep[1].tolist() == [5, 5, 5]
+
+
+@pytest.mark.parametrize("shape", [0, (), 3, [2, 2], np.int64(4), (3, 0)])
+def test_zeros_takes_the_shapes_that_numpy_takes(shape):
+    array = nbshm.zeros(shape)
+    assert array.shape == np.zeros(shape).shape
+    assert array.dtype == float
+    assert not array.any()
+
+
+def test_arrays_of_references_cannot_be_made():
+    with pytest.raises(TypeError, match=r"nbshm.zeros: an array of dtype object holds references"):
+        nbshm.zeros(3, object)
+
+
+def test_a_negative_length_is_refused_as_numpy_does():
+    with pytest.raises(ValueError, match="negative dimensions"):
+        nbshm.zeros(-1)
+
+
+def test_an_array_that_there_is_no_room_for_is_refused(monkeypatch):
+    room = Room(nbytes=1000, where="this machine's memory", remedy="Free some.")
+    monkeypatch.setattr(limits, "memory_left", lambda: room)
+    with pytest.raises(nbshm.NoRoom) as refused:
+        nbshm.empty(1000)
+    assert str(refused.value) == (
+        "no room for the array of nbshm.empty(): 7.8 KiB needed, "
+        "1000 bytes left in this machine's memory. Free some."
+    )
