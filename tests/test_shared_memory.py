@@ -1,0 +1,49 @@
+"""What a person does about shared memory outside of a parallel cell, in a real kernel."""
+
+from __future__ import annotations
+
+from kernels import Kernel
+
+
+def test_what_is_shared_ahead_is_used_as_it_is(shared_notebook: Kernel):
+    shared_notebook.run(
+        "import numpy as np, torch, nbshm\n"
+        "grid = nbshm.share(np.arange(6.0)); tail = grid[3:]\n"
+        "made, weights = nbshm.zeros((2, 2)), nbshm.share(torch.nn.Linear(2, 2, bias=False))\n"
+        "before = id(grid), id(made), weights.weight.data_ptr()"
+    ).check()
+    shared_notebook.run(
+        "%%parallel nprocs=2\ngrid[3 + rank] = -1; made[rank] = rank + 1\n"
+        "with torch.no_grad():\n    weights.weight[rank] = 7"
+    ).check()
+    assert shared_notebook.value("(id(grid), id(made), weights.weight.data_ptr()) == before")
+    assert shared_notebook.value("(tail.tolist(), made.tolist())") == ([-1, -1, 5], [[1, 1], [2, 2]])
+    assert shared_notebook.value("weights.weight.tolist()") == [[7, 7], [7, 7]]
+
+
+def test_a_worker_shares_what_its_own_children_then_see(shared_notebook: Kernel):
+    shared_notebook.run("import os, numpy as np, nbshm\nx = nbshm.zeros(3)").check()
+    reply = shared_notebook.run(
+        "%%parallel nprocs=1\n"
+        "own = np.zeros(2); part = own[1:]\n"
+        "same = nbshm.share(x) is x\n"
+        "nbshm.share(own)\n"
+        "made = nbshm.zeros(2)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    own[1], made[0], x[2] = 4, 5, 6\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "same, part.tolist(), made"
+    ).check()
+    assert reply.result == {"text/plain": "[(True, [4.0], array([5., 0.]))]"}
+    assert shared_notebook.value("x.tolist()") == [0, 0, 6]
+
+
+def test_a_refusal_names_the_array_and_who_holds_it(shared_notebook: Kernel):
+    reply = shared_notebook.run("held = np.ones(3); keep = {'a': [held]}\nnbshm.share(held)")
+    assert reply.error is not None
+    assert reply.error[1] == (
+        "cannot share 'held': it is held by a list too. "
+        "Share its copy(), or leave it to the parallel cell, which copies it in and back."
+    )
