@@ -9,6 +9,8 @@ from typing import Any
 
 from IPython import display as ipython_display
 
+from nbshm.errors import ParallelError
+
 _display: Any = ipython_display.display  # untyped in IPython
 _update_display: Any = ipython_display.update_display
 
@@ -27,7 +29,10 @@ def publish(bundle: Bundle, *, display_id: str | None = None) -> None:
 
 
 def show_failure(error: BaseException) -> None:
-    """Show what a run that nobody waits for has raised, as IPython shows it for the cell that fails."""
+    """Show what a run that nobody waits for has raised, unless its view does: as IPython does for a cell."""
+    if isinstance(error, ParallelError) and error.is_shown:
+        error.is_shown = False  # who waits for the run later is told all
+        return
     render = getattr(error, "_render_traceback_", lambda: traceback.format_exception(error))
     sys.stderr.write("\n".join(render()).rstrip() + "\n")
     sys.stderr.flush()

@@ -181,7 +181,7 @@ def owners_of_outputs(client, *, until, seconds):
         message = client.get_iopub_msg(timeout=seconds)
         if message["msg_type"] in {"stream", "display_data", "update_display_data", "comm_open"}:
             owners.add(message["parent_header"]["msg_id"])
-        if message["msg_type"] == "stream" and until in message["content"]["text"]:
+        if message["msg_type"] == "display_data" and until in str(message["content"]["data"]):
             return owners
 
 
