@@ -150,6 +150,12 @@ class ParallelMagics(Magics):
             strategies.check_strategy(name)
         except strategies.NoStrategy as problem:
             raise UsageError(str(problem)) from None
+        running = ", ".join(run.name for run in self.session.runs)
+        if running and name != strategies.strategy():
+            raise UsageError(
+                f"the strategy can't be changed while this runs: {running}. torch would move tensors away "
+                "from workers that use them. Wait until it has ended, or stop it."
+            )
         strategies.use_strategy(name)
         print(name)  # noqa: T201  # as above
 

@@ -32,6 +32,7 @@ from nbshm.session import CellNumbers
 
 class Session:
     shell = get_ipython()
+    runs = ()
     class notebook:
         cells = CellNumbers(get_ipython())
 

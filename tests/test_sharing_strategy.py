@@ -42,3 +42,15 @@ def test_children_of_plain_multiprocessing_have_the_strategy_and_their_children_
     assert notebook.run(pool).check().stdout == "['file_system']\n"
     assert notebook.value("answers.tolist()") == [2, 2, 0]
     notebook.run("%shm_strategy file_descriptor").check()
+
+
+def test_the_strategy_is_not_changed_under_a_run(notebook):
+    notebook.run("gate = mp.get_context('spawn').SimpleQueue()").check()
+    notebook.run("%%parallel nprocs=1 background=job\ngate.get()").check()
+    told = notebook.run("%shm_strategy file_system").stderr
+    assert told.startswith("UsageError: the strategy can't be changed while this runs: job (In [")
+    assert "Wait until it has ended, or stop it." in told
+    notebook.run("%shm_strategy file_descriptor").check()
+    notebook.run("gate.put(0); job.wait()").check()
+    notebook.run("%shm_strategy file_system").check()
+    notebook.run("%shm_strategy file_descriptor").check()
