@@ -69,6 +69,10 @@ class Traces:
         """Wait until nothing is there that was not there before."""
         return self._wait(lambda now: added(before, now), seconds)
 
+    def wait_for_names(self, names: frozenset[str], *, seconds: float) -> None:
+        """Wait until there is nothing in /dev/shm but these names."""
+        self._wait(lambda now: _told(shared_memory=now.shared_memory - names), seconds)
+
     def wait_for_nothing(self, *, seconds: float) -> Footprint:
         """Wait until nothing at all is left, the kernel included."""
         return self._wait(

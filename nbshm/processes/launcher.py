@@ -55,6 +55,7 @@ class Launcher:
     def prepare(self) -> None:
         """Start what the first run would have to wait for, without waiting."""
         self.sweeper.start()
+        self.sweeper.begin_names(os.getpid())
         self._server.ensure_started()
 
     def renew(self) -> None:

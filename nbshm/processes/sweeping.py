@@ -47,6 +47,10 @@ class Sweeper:
         """Tell of a file that is to be removed if it is there when the kernel has gone; not by `close`."""
         self._begin(f"file {os.fspath(path)}")
 
+    def begin_names(self, process: int) -> None:
+        """Tell of a process whose names of shared memory go when the kernel has gone; not by `close`."""
+        self._begin(f"names {process}")
+
     def start(self) -> None:
         """Start the process if there is none."""
         with self._telling:
@@ -56,13 +60,11 @@ class Sweeper:
     def close(self) -> None:
         """Have groups and directories cleared away that were not ended, and wait for that.
 
-        Files are of objects that live on in the notebook, and that remove them themselves.
+        Files and names are of objects that live on in the notebook, and that remove them themselves.
         """
         with self._telling:
-            for what in [
-                what for what in self._held if what.startswith("file ") and self._process is not None
-            ]:
-                self._end(what)
+            if self._process is not None:
+                self._end(*(what for what in self._held if what.startswith(("file ", "names "))))
             self._drop()
 
     def forget(self) -> None:

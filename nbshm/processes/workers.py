@@ -15,6 +15,7 @@ from nbshm.processes.places import read_place
 from nbshm.processes.readiness import wait_readable
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.transport import Channel
+from nbshm.worker.sweeper import remove_names
 
 LOST = 255
 """The exit code where nobody can know it, the forkserver having been killed; multiprocessing's own."""
@@ -167,6 +168,9 @@ class Workers(Sequence[Worker]):
         for worker in self:
             worker.close()
         self._sweeper.end_groups(*(worker.pid for worker in self))
+        if any(worker.exitcode for worker in self):
+            # What they have put on a queue by name is lost with the run; torch's managers may be gone, too.
+            remove_names(worker.pid for worker in self)
         self.directory.close()
 
 

@@ -7,9 +7,11 @@ It reads lines from standard input, whose other end only the kernel holds:
     +directory /path    a directory of this kernel's
     -directory /path    it has been removed
     +file /path         a file of this kernel's; it may be gone by the end
+    +names 1234         torch may have named memory in /dev/shm in the process 1234
 
-At the end of the input, which is the kernel's own end, it kills the groups and removes the directories and
-files that are left. Nothing but the standard library is imported: it should cost little and start at once.
+At the end of the input, which is the kernel's own end, it kills the groups, removes the directories and files
+that are left, and names that these processes have left in /dev/shm. Nothing but the standard library is
+imported: it should cost little and start at once.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterable
+
+_PATIENCE = 1.0  # seconds that a process which was killed may take to be gone
 
 
 def remains(lines: Iterable[str]) -> dict[str, set[str]]:
-    """Return what was begun and not ended, by kind: groups, directories, files."""
-    left: dict[str, set[str]] = {"group": set(), "directory": set(), "file": set()}
+    """Return what was begun and not ended, by kind: groups, directories, files, names."""
+    left: dict[str, set[str]] = {kind: set() for kind in ("group", "directory", "file", "names")}
     for line in lines:
         kind, _, name = line.rstrip("\n")[1:].partition(" ")
         if line.startswith("+"):
@@ -35,15 +40,43 @@ def remains(lines: Iterable[str]) -> dict[str, set[str]]:
 
 
 def sweep(left: dict[str, set[str]]) -> None:
-    """Kill process groups, remove directories and files; what is not there any more is fine."""
-    for group in left["group"]:
+    """Kill process groups, remove directories, files and names; what is not there any more is fine."""
+    groups = [int(group) for group in left["group"]]
+    for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(int(group), signal.SIGKILL)
+            os.killpg(group, signal.SIGKILL)
     for directory in left["directory"]:
         shutil.rmtree(directory, ignore_errors=True)
     for file in left["file"]:
         with contextlib.suppress(OSError):
             os.unlink(file)  # noqa: PTH108  # pathlib would take as long to import as all of this takes
+    processes = groups + [int(process) for process in left["names"]]
+    _wait_until_gone(processes)  # until then they may name more
+    remove_names(processes)
+
+
+def remove_names(processes: Iterable[int], directory: str = "/dev/shm") -> None:  # noqa: S108  # torch's choice
+    """Remove the names that torch has given to shared memory in processes that are gone.
+
+    torch does so itself, or its manager, as long as both are not killed in the wrong moment. The names begin
+    with the number of the process, and are this user's.
+    """
+    beginnings = tuple(f"torch_{process}_" for process in processes)
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(directory):
+            if entry.name.startswith(beginnings) and entry.stat().st_uid == os.getuid():
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)  # noqa: PTH108  # as above
+
+
+def _wait_until_gone(processes: Iterable[int]) -> None:
+    """Wait for the ends of processes that have been killed; they are not our children, and take a moment."""
+    limit = time.monotonic() + _PATIENCE
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            while time.monotonic() < limit:
+                os.kill(process, 0)
+                time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from crews import wait_until_gone
 
 from nbshm.processes.sweeping import Sweeper
-from nbshm.worker.sweeper import remains
+from nbshm.worker.sweeper import remains, remove_names
 
 
 @pytest.fixture
@@ -34,6 +35,25 @@ def test_what_is_left_at_the_end_is_cleared_away(sweeper, group, tmp_path):
     sweeper.close()
     assert group.wait(10) == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []
+
+
+def test_names_of_shared_memory_go_with_the_processes_that_gave_them(tmp_path):
+    for name in ("torch_12_3_0", "torch_12_4_1", "torch_123_3_0", "torch_13_3_0", "psm_12", "sem.12"):
+        (tmp_path / name).touch()
+    remove_names([12, 13], str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["psm_12", "sem.12", "torch_123_3_0"]
+    remove_names([12], str(tmp_path / "missing"))
+
+
+def test_names_of_a_group_that_is_left_are_removed_and_those_of_the_kernel_not_before_its_end(sweeper, group):
+    of_group, of_kernel = (Path(f"/dev/shm/torch_{pid}_tested") for pid in (group.pid, os.getpid()))  # noqa: S108
+    of_group.touch()
+    of_kernel.touch()
+    sweeper.begin_groups(group.pid)
+    sweeper.begin_names(os.getpid())
+    sweeper.close()
+    assert not of_group.exists()
+    of_kernel.unlink()
 
 
 def test_what_has_been_ended_is_left_alone(sweeper, group, tmp_path):
@@ -98,4 +118,4 @@ def test_closing_twice_is_fine(sweeper):
 
 def test_only_what_was_not_ended_remains():
     told = ["+group 1\n", "+directory /a b\n", "+group 2\n", "-group 1\n"]
-    assert remains(told) == {"group": {"2"}, "directory": {"/a b"}, "file": set()}
+    assert remains(told) == {"group": {"2"}, "directory": {"/a b"}, "file": set(), "names": set()}
