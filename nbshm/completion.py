@@ -1,4 +1,4 @@
-"""What Tab offers after `%%parallel` and `%parallel`: the options that are left, and their values."""
+"""What Tab offers after the magics: the options of `%%parallel` that are left, their values, words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from nbshm.option_table import OPTIONS, Option
 
 _LINE = re.compile(r"^\s*(?P<magic>%%?)parallel\s+(?P<given>.*)$", re.DOTALL)
+_WORDS = {"shm_status": ("clean",), "shm_strategy": ("file_descriptor", "file_system")}
+_WORD = re.compile(rf"^\s*%(?P<magic>{'|'.join(_WORDS)})\s+(?P<typed>\S*)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,7 @@ def suggest(line: str, names: Iterable[str]) -> Suggestions | None:
     """
     match = _LINE.match(line)
     if match is None:
-        return None
+        return _words(line)
     options = [option for option in OPTIONS if option.session or match["magic"] == "%%"]
     *given, word = re.split(r"\s+", match["given"])
     key, equals, value = word.partition("=")
@@ -35,6 +37,13 @@ def suggest(line: str, names: Iterable[str]) -> Suggestions | None:
     taken = {token.partition("=")[0] for token in given}
     left = [f"{option.name}=" for option in options if option.name not in taken]
     return Suggestions(typed=key, texts=_beginning_with(key, left))
+
+
+def _words(line: str) -> Suggestions | None:
+    match = _WORD.match(line)
+    if match is None:
+        return None
+    return Suggestions(typed=match["typed"], texts=_beginning_with(match["typed"], _WORDS[match["magic"]]))
 
 
 def _values(key: str, value: str, options: Iterable[Option], names: Iterable[str]) -> Suggestions:

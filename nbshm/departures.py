@@ -98,6 +98,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
                 token=secrets.token_hex(8),
                 keeper=session.launcher.keeper.ensure_started(),
             )
+        session.sent = packed.names
         yield Departure(
             job=job,
             names=packed.names,

@@ -71,6 +71,16 @@ It is about what queues and processes of your own are sent. What a parallel cell
 """
 
 
+_STATUS_HELP = """Show what is shared with workers now, what room there is, and what dead processes have left.
+
+    %shm_status          list names, with how each is shared
+    %shm_status clean    remove what dead processes of yours have left in /dev/shm
+
+moved: in shared memory for good; mirrored: copied in for the last run and back, for the reason that is told;
+snapshot: read by the last run's workers without a copy for each; by others: torch or a file shares it.
+"""
+
+
 _DEBUG_HELP = """Debug the last exception, or run code in the debugger, as IPython's %debug does.
 
 Not the exception of a rank: its frames ended with its process.
@@ -159,6 +169,18 @@ class ParallelMagics(Magics):
         strategies.use_strategy(name)
         print(name)  # noqa: T201  # as above
 
+    @_Magic("line", "shm_status", _STATUS_HELP)
+    def show_or_clean_shared_memory(self, line: str) -> None:  # noqa: D102  # above
+        from nbshm import status  # noqa: PLC0415  # imports the memory house
+
+        match line.strip():
+            case "":
+                print("\n".join(status.overview(self.session)))  # noqa: T201  # what the magic is for
+            case "clean":
+                print(status.clean())  # noqa: T201  # as above
+            case other:
+                raise UsageError(f"%shm_status knows 'clean', not {other!r}.")
+
     @_Magic("line_cell", "debug", _DEBUG_HELP)
     def debug_what_is_here(self, line: str, cell: str | None = None) -> Any:  # noqa: D102  # above
         of_a_rank = isinstance(getattr(sys, "last_value", None), (ParallelError, RunInterrupted))
@@ -204,7 +226,7 @@ class MagicsInstallation:
         """Take the magics out again; those that had their names before are back."""
         syntax_errors.uninstall(self._shell)
         for kind, table in self._shell.magics_manager.magics.items():
-            for name in ("parallel", "shm_strategy", "debug"):
+            for name in ("parallel", "shm_strategy", "shm_status", "debug"):
                 if name in self._before[kind]:
                     table[name] = self._before[kind][name]
                 else:

@@ -33,6 +33,7 @@ class Session:
         self.modules = LocalModules(self._autoreloaded)
         self.runs = LivingRuns()
         self.last: Run | None = None
+        self.sent: frozenset[str] = frozenset()  # the names that the last run was given
         self._hook = MainHook(self.notebook, keeper=self.launcher.keeper.ensure_started)
         self._keeping = Keeping(lambda: self.launcher.keeper.address)
         self._plain_torch: PlainTorch | None = None

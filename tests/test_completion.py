@@ -45,6 +45,24 @@ def test_values_are_offered_after_an_option(line: str, suggestions: Suggestions)
     assert suggest(line, NAMES) == suggestions
 
 
-@pytest.mark.parametrize("line", ["", "%%parallel", "%%parallels ", "x = 1", "parallel ", "%%time "])
+def test_words_are_offered_after_the_magics_that_take_one() -> None:
+    assert suggest("%shm_status ", NAMES) == Suggestions(typed="", texts=("clean",))
+    strategies = Suggestions(typed="file_s", texts=("file_system",))
+    assert suggest("%shm_strategy file_s", NAMES) == strategies
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "%shm_status",
+        "%shm_status clean now",
+        "%%parallel",
+        "%%parallels ",
+        "x = 1",
+        "parallel ",
+        "%%time ",
+    ],
+)
 def test_other_lines_are_left_alone(line: str) -> None:
     assert suggest(line, NAMES) is None

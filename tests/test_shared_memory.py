@@ -47,3 +47,35 @@ def test_a_refusal_names_the_array_and_who_holds_it(shared_notebook: Kernel):
         "cannot share 'held': it is held by a list too. "
         "Share its copy(), or leave it to the parallel cell, which copies it in and back."
     )
+
+
+def test_the_status_lists_names_rooms_and_what_keeps_memory(shared_notebook: Kernel):
+    shared_notebook.run(
+        "import numpy as np, nbshm\nwide, pinned = np.zeros((4, 5)), np.ones(6); store = [pinned]"
+    ).check()
+    shared_notebook.run("%%parallel nprocs=2\nwide[rank], pinned[rank] = 1, 2\nnp.ones(1 << 18)").check()
+    lines = shared_notebook.run("%shm_status").check().stdout.splitlines()
+    words = {line.split()[0]: line.split() for line in lines if line}
+    assert lines[0].split() == ["name", "kind", "shape", "size", "shared", "segment"]
+    assert words["wide"][:9] == ["wide", "array", "float64", "4", "x", "5", "160", "bytes", "moved"]
+    assert words["pinned"][6:] == ["mirrored:", "it", "is", "held", "by", "the", "list", "'store'", "too"]
+    assert any(line.startswith("kept by Out[") and line.endswith("alone: 4.0 MiB") for line in lines)
+    assert any(line.startswith("open descriptors: ") for line in lines)
+    assert any(line.startswith("left in /dev/shm: ") for line in lines)
+
+
+def test_the_status_cleans_up_after_the_dead_and_knows_no_other_word(shared_notebook: Kernel, tmp_path):
+    shared_notebook.run(
+        "import subprocess, sys, pathlib, nbshm.memory.leftovers\n"
+        "gone = subprocess.Popen([sys.executable, '-c', '']); gone.wait()\n"
+        f"left = pathlib.Path({str(tmp_path)!r}, f'torch_{{gone.pid}}_1_0'); left.write_bytes(bytes(2048))\n"
+        f"nbshm.memory.leftovers._DIRECTORY = pathlib.Path({str(tmp_path)!r})"
+    ).check()
+    told = shared_notebook.run("%shm_status").check().stdout
+    assert "left in /dev/shm by dead processes: 1 file of 2.0 KiB; %shm_status clean removes them" in told
+    assert shared_notebook.run("%shm_status clean").stdout == "removed 1 file of 2.0 KiB from /dev/shm\n"
+    assert (
+        shared_notebook.run("%shm_status clean").stdout == "nothing of dead processes is left in /dev/shm\n"
+    )
+    assert not shared_notebook.value("left.exists()")
+    assert "%shm_status knows 'clean', not 'all'." in shared_notebook.run("%shm_status all").stderr

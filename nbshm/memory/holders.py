@@ -9,16 +9,17 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import filterfalse
 from pathlib import Path
 from types import CellType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
-from nbshm.attributes import attribute
 from nbshm.memory.reach import is_array
 from nbshm.memory.slots import Slots
 from nbshm.words import listed
 
 _OWN = str(Path(__file__).parents[1])
+_AT_ONCE = 1000  # objects
 _NAMELESS = "something that can't be named (a masked array, a buffer)"
 
 
@@ -33,7 +34,7 @@ class Holders:
         owners = {id(owner): owner for owner in map(_root, arrays)}
         ours = {id(_holder(mapping)) for mapping in known} | {id(arrays), id(owners)}
         self._found: dict[int, list[Any]] = {key: [] for key in owners}
-        for container in gc.get_objects():
+        for container in _suspects(gc.get_objects()):
             if id(container) in ours or _is_our_own(container):
                 continue
             for holder, array in _held_arrays(container):
@@ -69,7 +70,7 @@ class Holders:
         for owner in gc.get_referrers(holder):
             if type(owner) is ModuleType:
                 return f"the module {owner.__name__}"
-            if attribute(owner, "__dict__") is holder:
+            if _attributes(owner) is holder:
                 return self._with_name(owner)
         return self._with_name(holder)
 
@@ -88,6 +89,17 @@ def why_storage_stays(storage: Any) -> str:
     return "something that can't be seen (a DLPack consumer, an autograd graph) holds it"
 
 
+def _suspects(objects: list[Any]) -> Iterator[Any]:
+    """Yield the objects that may hold arrays: of most, many at once are seen to hold none."""
+    for start in range(0, len(objects), _AT_ONCE):
+        some = objects[start : start + _AT_ONCE]
+        parts = gc.get_referents(*some)
+        unknown = [part for part in filterfalse(gc.is_tracked, parts) if type(part) in {tuple, dict}]
+        kinds = {*map(type, parts), *map(type, gc.get_referents(*unknown))}
+        if any(issubclass(kind, sys.modules["numpy"].ndarray) for kind in kinds):
+            yield from some
+
+
 def _held_arrays(container: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the arrays that a container holds, each with its holder.
 
@@ -97,7 +109,7 @@ def _held_arrays(container: Any) -> Iterator[tuple[Any, Any]]:
         if is_array(part):
             yield container, part
         elif type(part) in {tuple, dict} and not gc.is_tracked(part):
-            holder = container if attribute(container, "__dict__") is part else part
+            holder = container if _attributes(container) is part else part
             yield from ((holder, inner) for inner in gc.get_referents(part) if is_array(inner))
 
 
@@ -106,6 +118,14 @@ def _is_our_own(container: Any) -> bool:
     if type(container) is FrameType:
         return container.f_code.co_filename.startswith(_OWN)
     return str(getattr(type(container), "__module__", "")).startswith("nbshm.")
+
+
+def _attributes(value: Any) -> Any:
+    """Return where an object has its attributes; a lazy object must not see that."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
 
 
 def _holder(mapping: Mapping[Any, Any]) -> Any:

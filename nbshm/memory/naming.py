@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -28,6 +28,15 @@ def name_of(names: Mapping[Any, Any], address: int, nbytes: int) -> str | None:
     return None
 
 
+def steps_from(value: Any) -> Iterator[Any]:
+    """Yield what a few steps lead to from a value, whatever holds it."""
+    level: list[tuple[str, Any]] = [("", value)]
+    seen: set[int] = set()
+    for _ in range(_DEPTH):
+        level = list(_next_level(level, seen))
+        yield from (part for _, part in level)
+
+
 def _next_level(level: Iterable[tuple[str, Any]], seen: set[int]) -> Iterable[tuple[str, Any]]:
     for name, value in level:
         for part in gc.get_referents(value):
@@ -37,11 +46,11 @@ def _next_level(level: Iterable[tuple[str, Any]], seen: set[int]) -> Iterable[tu
 
 
 def _lies_in(value: Any, address: int, nbytes: int) -> bool:
-    found = _extent(value)
+    found = memory_span(value)
     return found is not None and found[0] < address + nbytes and address < found[0] + found[1]
 
 
-def _extent(value: Any) -> tuple[int, int] | None:
+def memory_span(value: Any) -> tuple[int, int] | None:
     """Return address and size of the memory of an array, or of the storage of a tensor."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None and issubclass(type(value), numpy.ndarray):

@@ -8,6 +8,8 @@ import os
 import weakref
 from typing import Any
 
+_BLOCK = 512  # the unit of `st_blocks`, whatever the block size is
+
 
 class Pages(mmap.mmap):
     """A memfd, mapped for reading and writing; its descriptor `fd` is open as long as it is mapped.
@@ -47,6 +49,11 @@ class Pages(mmap.mmap):
         pages.touched = pages.handed_on = False
         weakref.finalize(pages, os.close, fd).atexit = False
         return pages
+
+    @property
+    def resident(self) -> int:
+        """How many bytes of it have memory behind them."""
+        return os.fstat(self.fd).st_blocks * _BLOCK
 
 
 def address_of(buffer: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator, MutableMapping, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
@@ -12,11 +11,11 @@ from nbshm.errors import CannotSend
 from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.capturing import CapturingPickler
+from nbshm.memory.contents import tensors_and_arrays
 from nbshm.memory.decisions import Copied, decide
 from nbshm.memory.holders import Holders, why_storage_stays
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.placing import carry_out
-from nbshm.memory.reach import reachable
 from nbshm.memory.segments import Segments
 from nbshm.memory.slots import Argument, Locals, slots_in
 from nbshm.refusals import refusal
@@ -63,7 +62,7 @@ class _AllNames(NotebookNames):
 
 def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
     """Return the memory of the tensors and arrays in a value."""
-    parts = list(_parts(value))
+    parts = list(tensors_and_arrays(value))
     if not parts:
         raise TypeError(
             f"nbshm.share: there is no memory to share in a value of type {type(value).__name__}; "
@@ -79,7 +78,7 @@ def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
             value,
             error,
             user=None,
-            again=lambda part: _pickler().dump(list(_parts(part))),
+            again=lambda part: _pickler().dump(list(tensors_and_arrays(part))),
         )
         raise problem from error
     pickler.forget()
@@ -88,23 +87,6 @@ def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
 
 def _pickler() -> CapturingPickler:
     return CapturingPickler(lambda _: NotImplemented, others={})
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """Yield the tensors and arrays in a value, those of modules and optimizers too."""
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    memory = (*((numpy.ndarray,) if numpy else ()), *((torch.Tensor,) if torch else ()))
-    modules = (torch.nn.Module,) if torch else ()
-    optimizers = (torch.optim.Optimizer,) if torch else ()
-    for part in reachable([value], lambda part: issubclass(type(part), (*memory, *modules, *optimizers))):
-        if issubclass(type(part), modules):
-            yield from [*part.parameters(), *part.buffers()]
-        elif issubclass(type(part), optimizers):
-            yield from reachable(
-                [part.state, part.param_groups], lambda inner: issubclass(type(inner), memory)
-            )
-        else:
-            yield part
 
 
 def _without(slots: Mappings, mappings: Mappings) -> Mappings:

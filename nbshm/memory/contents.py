@@ -1,0 +1,33 @@
+"""The tensors and arrays that a value holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from nbshm.memory.naming import steps_from
+from nbshm.memory.reach import is_array, reachable
+
+
+def tensors_and_arrays(value: Any) -> Iterator[Any]:
+    """Yield the tensors and arrays that are shared with a value, those of modules and optimizers too."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    memory = (*((numpy.ndarray,) if numpy else ()), *((torch.Tensor,) if torch else ()))
+    modules = (torch.nn.Module,) if torch else ()
+    optimizers = (torch.optim.Optimizer,) if torch else ()
+    for part in reachable([value], lambda part: issubclass(type(part), (*memory, *modules, *optimizers))):
+        if issubclass(type(part), modules):
+            yield from [*part.parameters(), *part.buffers()]
+        elif issubclass(type(part), optimizers):
+            yield from reachable(
+                [part.state, part.param_groups], lambda inner: issubclass(type(inner), memory)
+            )
+        else:
+            yield part
+
+
+def arrays_of_libraries(value: Any) -> list[Any]:
+    """Return the arrays inside other libraries' objects, which travel as snapshots."""
+    shared = {id(part) for part in tensors_and_arrays(value)}
+    return [part for part in steps_from(value) if is_array(part) and id(part) not in shared]

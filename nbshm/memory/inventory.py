@@ -1,0 +1,191 @@
+"""What of the notebook's memory is shared now, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import Any, Literal, TypeAlias
+
+from nbshm.memory.address_space import AddressSpace
+from nbshm.memory.contents import arrays_of_libraries, tensors_and_arrays
+from nbshm.memory.holders import Holders, why_storage_stays
+from nbshm.memory.names import NotebookNames
+from nbshm.memory.naming import memory_span
+from nbshm.memory.reach import is_array
+from nbshm.memory.segments import Segments
+
+How: TypeAlias = Literal["moved", "mirrored", "snapshot", "by others"]
+
+_IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What is shared in one way under one name; `why` is a clause, for a mirror.
+
+    `segments` are descriptors. `shape` is that of a tensor or an array, else how many there are.
+    """
+
+    name: str
+    kind: str
+    shape: str
+    nbytes: int
+    how: How
+    why: str = ""
+    segments: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Segments that no name of the person's leads to, and what keeps them: `Out[5]`, `nbshm.last`."""
+
+    by: str
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """All that is shared by name, and what is kept without one; `nbytes` is what there is of it in memory."""
+
+    entries: tuple[Entry, ...]
+    kept: tuple[Kept, ...]
+    segments: int
+    nbytes: int
+    spare: int
+
+
+def take_inventory(
+    *,
+    mappings: Sequence[MutableMapping[Any, Any]],
+    sent: frozenset[str],
+    histories: Mapping[str, Any],
+    segments: Segments,
+) -> Inventory:
+    """List what is shared under the names of the first mapping, the notebook's namespace.
+
+    `sent` are the names that the last run was given: what of them did not move was mirrored. `histories` are
+    values by what keeps them beside the person's names, asked in this order.
+    """
+    with AddressSpace() as space:
+        # The names first: whatever holds an array later counts as a holder.
+        look = _Look(names=NotebookNames(*mappings), sent=sent, segments=segments, space=space)
+        entries = [entry for name, value in _named(mappings[0]) for entry in look.entries(name, value)]
+    told = tuple(_with_holders(entries, look.mirrored, mappings))
+    seen = {fd for entry in told for fd in entry.segments}
+    return Inventory(
+        entries=told,
+        kept=tuple(_kept(segments, seen, histories)),
+        segments=len(segments),
+        nbytes=sum(segment.pages.resident for segment in segments),
+        spare=segments.spares.nbytes,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Look:
+    """Looks at one name after the other; `mirrored` are arrays whose holders are to be found."""
+
+    names: NotebookNames
+    sent: frozenset[str]
+    segments: Segments
+    space: AddressSpace
+    mirrored: list[Any] = field(default_factory=list)
+
+    def entries(self, name: str, value: Any) -> Iterator[Entry]:
+        """Yield what is shared under a name."""
+        groups: dict[How, list[Any]] = {}
+        for part in tensors_and_arrays(value):
+            how = self._how(name, part)
+            if how is not None:
+                groups.setdefault(how, []).append(part)
+        for how, parts in groups.items():
+            yield self._entry(name, value, how, parts)
+        snapshots = arrays_of_libraries(value) if name in self.sent else []
+        if snapshots:
+            yield _entry(name, value, "snapshot", snapshots)
+
+    def _how(self, name: str, part: Any) -> How | None:
+        span = memory_span(part)
+        if span is None or span[1] == 0:
+            return None
+        if self.segments.find(*span) is not None:
+            return "moved"
+        if name in self.sent and self._is_mirrored(part):
+            return "mirrored"
+        return None if self.space.shared_file(*span) is None else "by others"
+
+    def _is_mirrored(self, part: Any) -> bool:
+        """Tell whether what is not moved is not going to be."""
+        if is_array(part):
+            return not part.dtype.hasobject and self.names.family_of(part) is None
+        storage = part.untyped_storage()
+        return not storage.resizable() and not storage.is_shared()
+
+    def _entry(self, name: str, value: Any, how: How, parts: list[Any]) -> Entry:
+        entry = _entry(name, value, how, parts)
+        if how == "moved":
+            found = [self.segments.find(*span) for span in map(memory_span, parts) if span is not None]
+            fds = sorted({segment.fd for segment in found if segment is not None})
+            return replace(entry, segments=tuple(fds))
+        if how == "mirrored" and is_array(parts[0]):
+            self.mirrored.append(parts[0])
+        elif how == "mirrored":
+            return replace(entry, why=why_storage_stays(parts[0].untyped_storage()))
+        return entry
+
+
+def _entry(name: str, value: Any, how: How, parts: list[Any]) -> Entry:
+    spans = {span for span in map(memory_span, parts) if span is not None}
+    nbytes = sum(nbytes for _, nbytes in spans)
+    if parts[0] is value:
+        noun = "array" if is_array(value) else "tensor"
+        kind = f"{noun} {str(value.dtype).removeprefix('torch.')}"
+        return Entry(
+            name=name, kind=kind, shape=" x ".join(map(str, value.shape)) or "()", nbytes=nbytes, how=how
+        )
+    arrays = sum(map(is_array, parts))
+    counts = [_counted(len(parts) - arrays, "tensor"), _counted(arrays, "array")]
+    shape = ", ".join(count for count in counts if count)
+    return Entry(name=name, kind=type(value).__qualname__, shape=shape, nbytes=nbytes, how=how)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}" if count else ""
+
+
+def _named(namespace: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what the person has named."""
+    for name, value in list(namespace.items()):
+        is_own = isinstance(name, str) and not name.startswith("_") and name not in _IPYTHON_NAMES
+        if is_own and not issubclass(type(value), (ModuleType, type)):
+            yield name, value
+
+
+def _with_holders(
+    entries: Sequence[Entry], mirrored: Sequence[Any], mappings: Sequence[Mapping[Any, Any]]
+) -> Iterator[Entry]:
+    """Say of mirrored arrays, which are in the order of their entries, who holds them."""
+    holders = Holders(mirrored, mappings) if mirrored else None
+    arrays = iter(mirrored)
+    for entry in entries:
+        unexplained = entry.how == "mirrored" and not entry.why
+        if unexplained and holders is not None:
+            yield replace(entry, why=holders.in_words(next(arrays)))
+        else:
+            yield entry
+
+
+def _kept(segments: Segments, named: set[int], histories: Mapping[str, Any]) -> Iterator[Kept]:
+    """Yield the segments that no name leads to, by what keeps them."""
+    left = {segment.fd: segment.pages.nbytes for segment in segments if segment.fd not in named}
+    for by, value in histories.items():
+        if not left:
+            return
+        spans = [span for span in map(memory_span, tensors_and_arrays(value)) if span is not None]
+        found = {segment.fd for segment in (segments.find(*span) for span in spans) if segment is not None}
+        nbytes = sum(left.pop(fd) for fd in found & left.keys())
+        if nbytes:
+            yield Kept(by=by, nbytes=nbytes)
+    if left:
+        yield Kept(by="objects that no name leads to", nbytes=sum(left.values()))

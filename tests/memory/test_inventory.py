@@ -1,0 +1,105 @@
+"""What is shared by name (`inventory.py`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import torch
+from memory_notebook import Notebook
+
+from nbshm.memory.inventory import Entry, Inventory, Kept, take_inventory
+
+
+def inventory(notebook: Notebook, *sent: str, **histories) -> Inventory:
+    return take_inventory(
+        mappings=[notebook.namespace, notebook.out],
+        sent=frozenset(sent),
+        histories=histories,
+        segments=notebook.segments,
+    )
+
+
+def test_each_name_says_how_it_is_shared_and_why_it_is_mirrored(notebook: Notebook):
+    notebook["moved"], notebook["held"] = np.zeros((2, 3)), np.zeros(4, "i2")
+    notebook["keep"] = [notebook["held"]]
+    notebook["tensor"] = torch.zeros(())
+    notebook["seen"], notebook["unused"] = torch.zeros(5), np.zeros(2)
+    view = notebook["seen"].numpy()
+    names = "moved", "held", "tensor", "seen"
+    notebook.run("", *names)
+    found = inventory(notebook, *names)
+    (fd,) = found.entries[0].segments
+    assert found.entries == (
+        Entry(name="moved", kind="array float64", shape="2 x 3", nbytes=48, how="moved", segments=(fd,)),
+        Entry(
+            name="held",
+            kind="array int16",
+            shape="4",
+            nbytes=8,
+            how="mirrored",
+            why="it is held by the list 'keep' too",
+        ),
+        Entry(name="tensor", kind="tensor float32", shape="()", nbytes=4, how="moved", segments=(fd,)),
+        Entry(
+            name="seen",
+            kind="tensor float32",
+            shape="5",
+            nbytes=20,
+            how="mirrored",
+            why="a numpy array or another library looks at its memory",
+        ),
+    )
+    assert (found.segments, found.kept) == (1, ())
+    assert found.nbytes == 4096
+    assert view is not None
+
+
+def test_containers_and_modules_are_one_line_for_each_way(notebook: Notebook):
+    notebook["model"] = torch.nn.Linear(2, 2)
+    notebook["parts"] = {"a": torch.zeros(3), "b": [np.zeros(4), torch.zeros(1)]}
+    notebook.run("", "model", "parts")
+    entries = inventory(notebook, "model", "parts").entries
+    assert [(entry.name, entry.kind, entry.shape, entry.how) for entry in entries] == [
+        ("model", "Linear", "2 tensors", "moved"),
+        ("parts", "dict", "2 tensors", "moved"),
+        ("parts", "dict", "1 array", "mirrored"),
+    ]
+
+
+def test_what_a_frame_holds_is_a_snapshot_of_the_last_run(notebook: Notebook):
+    notebook["frame"] = pd.DataFrame({"a": np.arange(100.0)})
+    (entry,) = inventory(notebook, "frame").entries
+    assert (entry.kind, entry.how) == ("DataFrame", "snapshot")
+    assert entry.nbytes >= 800
+    assert inventory(notebook).entries == ()
+
+
+def test_what_torch_shares_is_shared_by_others(notebook: Notebook):
+    notebook["tensor"] = torch.zeros(1000).share_memory_()
+    (entry,) = inventory(notebook).entries
+    assert (entry.how, entry.nbytes, entry.segments) == ("by others", 4000, ())
+
+
+def test_what_no_name_leads_to_is_told_with_what_keeps_it(notebook: Notebook):
+    notebook["first"], notebook["second"], notebook["third"] = (np.zeros(2**21) for _ in range(3))
+    notebook.run("", "first", "second", "third")
+    history, last = [notebook["first"]], {"r": notebook["second"]}
+    hidden = iter([notebook["third"]])
+    notebook.namespace.clear()
+    size = 2**24 + 64
+    kept = inventory(notebook, **{"Out[1]": history, "nbshm.last": last}).kept
+    assert [(each.by, size - each.nbytes < 64) for each in kept] == [
+        ("Out[1]", True),
+        ("nbshm.last", True),
+        ("objects that no name leads to", True),
+    ]
+    assert isinstance(kept[0], Kept)
+    assert next(hidden) is not None
+
+
+def test_spare_memory_is_counted(notebook: Notebook):
+    notebook["x"] = np.zeros(2**20)
+    notebook.run("", "x")
+    del notebook.namespace["x"]
+    assert inventory(notebook).spare >= 2**23
+    assert inventory(notebook).segments == 0
