@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from kernels import Kernel, kernel  # found by the path above
+
+
+collect_ignore = [] if importlib.util.find_spec("playwright") else ["browser"]
 
 
 @pytest.fixture
