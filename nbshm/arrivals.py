@@ -50,7 +50,11 @@ class Arrivals:
                 raise error_for(run.failures, stopped=run.stopped, results=run.results, output=run.output)
             case "timed out":
                 raise RunTimedOut(
-                    options.timeout or 0.0, stopped=run.stopped, results=run.results, output=run.output
+                    options.timeout or 0.0,
+                    stopped=run.stopped,
+                    stacks=run.stacks,
+                    results=run.results,
+                    output=run.output,
                 )
             case "interrupted" | "stopped":
                 raise RunInterrupted(run.stopped, by=run.ending)

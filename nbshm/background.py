@@ -10,6 +10,7 @@ import queue
 import threading
 import warnings
 import weakref
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from nbshm.processes.kernel_signals import interrupts_put_off
 from nbshm.results import Results
 from nbshm.runs import Run
 from nbshm.session import Session
+from nbshm.stacks import Stacks
 from nbshm.under_way import RunUnderWay, Task, conclude, prepare, under_way
 from nbshm.views.choice import choose_view, context_of_outputs
 from nbshm.views.outputs import show_failure
@@ -34,6 +36,7 @@ class _Course:
     name: str
     cell: str
     living: LivingRun
+    cells: Mapping[str, int]
     current: RunUnderWay | None
     run: Run | None = None
     failure: BaseException | None = None
@@ -81,6 +84,13 @@ class BackgroundRun:
         if current is not None:
             return current.output(rank)
         return run.output(rank) if run else ""
+
+    def stacks(self) -> Stacks:
+        """Ask the living ranks where they are, which does not disturb them; the repr tells it.
+
+        Also a rank that sits in compiled code answers. What a rank waits for is named.
+        """
+        return self._course.living.stacks(self._course.cells)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended, at most `timeout` seconds; return whether it has.
@@ -137,7 +147,7 @@ def start(body: Body, session: Session, options: Options) -> None:
 
 def launch(task: Task, session: Session, *, name: str) -> BackgroundRun:
     """Start a task's workers, and a thread that supervises them."""
-    living = LivingRun(name=f"{name} ({task.cell})", grace=task.options.grace)
+    living = LivingRun(name=f"{name} ({task.cell})", grace=task.options.grace, body=task.body)
     view = choose_view(session.shell)
     view.begin(task.options.nprocs, stop=living.stop)
     with interrupts_put_off(), ExitStack() as whole, ExitStack() as journey:
@@ -145,7 +155,9 @@ def launch(task: Task, session: Session, *, name: str) -> BackgroundRun:
         with session.runs.turn:
             whole.enter_context(session.runs.counting(living))
             current = journey.enter_context(under_way(task, session, view, living))
-        course = _Course(name=name, cell=task.cell, living=living, current=current)
+        course = _Course(
+            name=name, cell=task.cell, living=living, cells=session.notebook.cells, current=current
+        )
         attendance = _Attendance(task, session, view, course)
         context = context_of_outputs(session.shell)
         thread = threading.Thread(target=context.run, args=(attendance,), name=f"nbshm-{name}", daemon=True)

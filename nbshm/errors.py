@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Literal
 
 from nbshm.reports import RankFailure, Stopped, stops_in_words, without_colours
+from nbshm.stacks import RankStack, stacks_in_words
 from nbshm.words import bytes_in_words, seconds_in_words
 
 
@@ -67,26 +68,33 @@ class ParallelError(Exception):
 
 
 class RunTimedOut(ParallelError, TimeoutError):  # noqa: N818  # its name is the condition
-    """A run took longer than `timeout=` allows, counted from the start of its body."""
+    """A run took longer than `timeout=` allows, counted from the start of its body.
+
+    `stacks` are where its ranks were then.
+    """
 
     def __init__(
         self,
         seconds: float,
         *,
         stopped: Sequence[Stopped],
+        stacks: Sequence[RankStack] = (),
         results: Sequence[Any] = (),
         output: Callable[[int], str] | None = None,
     ) -> None:
         lines = [
             f"the run was stopped after {seconds_in_words(seconds)} (timeout={seconds:g}).",
             *_stops(stopped),
+            *(["When its time was over:"] if stacks else []),
+            *stacks_in_words(stacks),
         ]
         super().__init__("\n".join(lines), results=results, output=output)
         self.seconds = seconds
         self.stopped = tuple(stopped)
+        self.stacks = tuple(stacks)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), self.seconds, stopped=self.stopped), ()
+        return partial(type(self), self.seconds, stopped=self.stopped, stacks=self.stacks), ()
 
 
 class CannotSend(ParallelError, TypeError):  # noqa: N818  # its name is the condition

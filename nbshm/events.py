@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from nbshm.jobs import Parcel
+from nbshm.reports import Circumstances
+from nbshm.stacks import Dump
 from nbshm.tracebacks import ExceptionReport
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
@@ -132,12 +134,36 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A rank's process is gone. `exitcode` is as in multiprocessing: negative for a signal."""
+    """A rank's process is gone. `exitcode` is as in multiprocessing: negative for a signal.
+
+    `dump` is what a fault left behind of its stacks.
+    """
 
     rank: int
     exitcode: int
     seconds: float
     last_line: str | None = None
+    dump: Dump | None = None
+    circumstances: Circumstances = field(default_factory=Circumstances)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalled:
+    """For some seconds nothing has been said and nothing been computed; where the living ranks are.
+
+    `parents` are ranks that have processes of their own.
+    """
+
+    dumps: dict[int, Dump | None]
+    parents: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lingering:
+    """A rank has given its result, but its process has not ended for some seconds; where its threads are."""
+
+    rank: int
+    dump: Dump | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,5 +185,7 @@ Event: TypeAlias = (
     | Exited
     | Interrupted
     | Ended
+    | Stalled
+    | Lingering
     | Tick
 )

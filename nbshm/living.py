@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from nbshm.jobs import Body
 from nbshm.processes.kernel_signals import PRESSES
+from nbshm.stacks import Dump, Reader, Stacks
 
 if TYPE_CHECKING:
     from nbshm.processes.supervisor import Supervisor
 
 Span: TypeAlias = tuple[int, int]
 """Where a piece of memory begins, and where it ends."""
+
+_ANSWER_SECONDS = 10.0  # it needs a tenth, where its thread is not copying whole arrays
 
 _PATIENCE = 10.0  # seconds beyond its grace period that a run has to end in; it needs about one
 
@@ -25,8 +29,9 @@ class LivingRun:
     memory of the notebook that it writes to when it ends.
     """
 
-    def __init__(self, *, name: str, grace: float) -> None:
+    def __init__(self, *, name: str, grace: float, body: Body) -> None:
         self.name = name
+        self._body = body
         self.mirrored: Sequence[Span] = ()
         self._grace = grace
         self._thread = threading.current_thread()
@@ -34,6 +39,10 @@ class LivingRun:
         self._supervisor: Supervisor | None = None
         self._unwanted = False
         self._interrupts = 0
+
+    def is_called(self, name: str) -> bool:
+        """Tell whether a person who says that name means this run."""
+        return name in {self.name, self.name.partition(" (")[0]}
 
     def is_attended_by(self, thread: threading.Thread) -> None:
         """Say which thread supervises it, where that is not the one that has started it."""
@@ -53,6 +62,18 @@ class LivingRun:
             return self._supervisor.interrupt()
         self._interrupts += 1
         return self._interrupts < PRESSES
+
+    def stacks(self, cells: Mapping[str, int]) -> Stacks:
+        """Ask where its ranks are; `cells` are the numbers of cells by the file names of their code.
+
+        From any thread but the one that supervises it.
+        """
+        supervisor = self._supervisor
+        dumps: dict[int, Dump | None] = {}
+        if supervisor is not None:
+            with contextlib.suppress(TimeoutError):
+                dumps = supervisor.ask_for_stacks().result(_ANSWER_SECONDS)
+        return Stacks(title=self.name, ranks=Reader(cells=cells, body=self._body).stacks(dumps))
 
     def stop(self) -> None:
         """Have it stopped; the second time, at once. From any thread."""

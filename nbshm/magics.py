@@ -81,6 +81,15 @@ snapshot: read by the last run's workers without a copy for each; by others: tor
 """
 
 
+_STACKS_HELP = """Show where the ranks of a run are: their lines in cells, and what they wait for.
+
+    %parallel_stacks                of all runs
+    %parallel_stacks job            of a run in the background, by the name that it is bound to
+
+Ranks are not disturbed; one that sits in compiled code answers too. While a cell runs, this works where the
+front end can run other code meanwhile (ipykernel 7 in a subshell).
+"""
+
 _DEBUG_HELP = """Debug the last exception, or run code in the debugger, as IPython's %debug does.
 
 Not the exception of a rank: its frames ended with its process.
@@ -181,6 +190,17 @@ class ParallelMagics(Magics):
             case other:
                 raise UsageError(f"%shm_status knows 'clean', not {other!r}.")
 
+    @_Magic("line", "parallel_stacks", _STACKS_HELP)
+    def show_stacks(self, line: str) -> None:  # noqa: D102  # above
+        cells, name = self.session.notebook.cells, line.strip()
+        living = [run for run in self.session.runs if not name or run.is_called(name)]
+        if name and not living:
+            raise UsageError(f"no run called {name!r} is alive; %parallel_stacks without a name shows all.")
+        for run in living:
+            print(run.stacks(cells))  # noqa: T201  # what the magic is for
+        if not living:
+            print("no run is alive.")  # noqa: T201  # likewise
+
     @_Magic("line_cell", "debug", _DEBUG_HELP)
     def debug_what_is_here(self, line: str, cell: str | None = None) -> Any:  # noqa: D102  # above
         of_a_rank = isinstance(getattr(sys, "last_value", None), (ParallelError, RunInterrupted))
@@ -226,7 +246,7 @@ class MagicsInstallation:
         """Take the magics out again; those that had their names before are back."""
         syntax_errors.uninstall(self._shell)
         for kind, table in self._shell.magics_manager.magics.items():
-            for name in ("parallel", "shm_strategy", "shm_status", "debug"):
+            for name in ("parallel", "parallel_stacks", "shm_strategy", "shm_status", "debug"):
                 if name in self._before[kind]:
                     table[name] = self._before[kind][name]
                 else:

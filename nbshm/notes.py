@@ -12,6 +12,7 @@ from typing import Any
 
 from nbshm.options import Options
 from nbshm.reports import Raised, RankFailure, without_colours
+from nbshm.stacks import Dump, RankStack, Reader, frames_of_other_threads, stacks_in_words
 from nbshm.tracebacks import ExceptionReport
 from nbshm.words import listed
 
@@ -65,6 +66,31 @@ def about_mirrors(names: Sequence[str]) -> Iterator[str]:
             f"{listed(names)} {are} mirrored, as more than a name holds {they}: what the ranks write there "
             "is copied back when the run ends, over what the notebook writes there until then."
         )
+
+
+def about_stillness(stacks: Sequence[RankStack], *, may_be_fed: bool) -> str | None:
+    """Say that ranks which do nothing wait for each other; None if one may yet be woken, or sleeps.
+
+    `may_be_fed`: other processes than the ranks may put something into their queues.
+    """
+    wakers = {stack.waits_for.waker if stack.waits_for else "anyone" for stack in stacks}
+    if not stacks or "anyone" in wakers or ("processes" in wakers and may_be_fed):
+        return None
+    return "\n".join(
+        [
+            "This looks like a deadlock: each rank waits, and none is left to wake another.",
+            *stacks_in_words(stacks),
+        ]
+    )
+
+
+def about_lingering(dump: Dump | None, reader: Reader) -> str:
+    """Say what keeps a rank's process from ending after its result."""
+    others = frames_of_other_threads(dump, reader) if dump else []
+    if not others:
+        return "it has finished, but its process has not ended yet."
+    places = listed([next(frame.place for frame in reversed(frames) if frame.cell) for frames in others])
+    return f"it has finished, and waits for a thread that its code started and that still runs: {places}."
 
 
 def with_hint(failure: RankFailure, sent: AbstractSet[str], namespace: Mapping[str, Any]) -> RankFailure:

@@ -9,19 +9,20 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from nbshm.frames import Frame
+from nbshm.stacks import Dump, Reader, frames_at_death, frames_in_words
 from nbshm.tracebacks import ExceptionReport
-from nbshm.words import ranks_in_words, seconds_in_words, verb_for
+from nbshm.words import bytes_in_words, ranks_in_words, seconds_in_words, verb_for
 
 Ending: TypeAlias = Literal["finished", "failed", "interrupted", "timed out", "stopped"]
 
+_LITTLE = 1 << 20  # bytes that are as good as none
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _EXPLANATIONS: dict[int, str] = {
-    signal.SIGKILL: "the machine may have run out of memory",
     signal.SIGSEGV: "a segmentation fault, most often in a compiled library",
-    signal.SIGBUS: "memory that could not be reached: a full /dev/shm or a truncated file",
     signal.SIGABRT: "a compiled library gave up",
     signal.SIGFPE: "an arithmetic error in a compiled library",
     signal.SIGILL: "an instruction that this processor does not have",
@@ -39,14 +40,33 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What was measured about a death; None where the system does not tell.
+
+    `memory` are the bytes that the process had when it was last looked at, `memory_kills` how many processes
+    the system killed for lack of memory during the run, `free_shared` the bytes that were left in /dev/shm.
+    """
+
+    memory: int | None = None
+    memory_kills: int | None = None
+    free_shared: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Died:
-    """A rank's process ended without an exception: by a signal (a negative exit code) or by `os._exit`."""
+    """A rank's process ended without an exception: by a signal (a negative exit code) or by `os._exit`.
+
+    `frames` are where a fault hit it, the outermost first; `dump` is what they are read from.
+    """
 
     rank: int
     pid: int
     exitcode: int
     seconds: float
     line: str | None = None
+    circumstances: Circumstances = field(default_factory=Circumstances)
+    dump: Dump | None = field(default=None, repr=False)
+    frames: tuple[Frame, ...] = ()
 
     @property
     def signal_name(self) -> str | None:
@@ -75,6 +95,15 @@ class Stopped:
     rank: int
     by: str = "interrupt"
     line: str | None = None
+
+
+def with_frames(failure: RankFailure, reader: Reader) -> RankFailure:
+    """Add to a death by a fault where it hit, which says more than the line that was seen last."""
+    frames = frames_at_death(failure.dump, reader) if isinstance(failure, Died) else ()
+    if not isinstance(failure, Died) or not frames:
+        return failure
+    line = next((frame.place for frame in reversed(frames) if frame.cell is not None), failure.line)
+    return replace(failure, frames=frames, line=line)
 
 
 def signal_name(number: int) -> str:
@@ -172,16 +201,42 @@ def _what_happened(failure: RankFailure, ranks: Sequence[int]) -> str:
         case Died(line=line):
             be, after = verb_for(ranks, "was", "were"), seconds_in_words(failure.seconds)
             killed = f"{who} {be} killed by {failure.signal_name} after {after}{_at(line)}"
-            return f"{killed}{_why(-failure.exitcode)}"
+            return f"{killed}{_why(failure)}"
 
 
 def _at(place: str | None) -> str:
     return f" at {place}" if place else ""
 
 
-def _why(number: int) -> str:
-    reason = _EXPLANATIONS.get(number)
-    return f"; {reason}" if reason else ""
+def _why(death: Died) -> str:
+    match -death.exitcode:
+        case signal.SIGKILL:
+            return f"; {_why_killed(death.circumstances)}"
+        case signal.SIGBUS:
+            return f"; memory that could not be reached: {_why_unreachable(death.circumstances.free_shared)}"
+        case number:
+            reason = _EXPLANATIONS.get(number)
+            return f"; {reason}" if reason else ""
+
+
+def _why_killed(circumstances: Circumstances) -> str:
+    memory = None if circumstances.memory is None else bytes_in_words(circumstances.memory)
+    had = f" (it had {memory})" if memory else ""
+    match circumstances.memory_kills:
+        case None:
+            return f"the machine may have run out of memory{had}"
+        case 0:
+            return f"the signal was sent: as the system counts, it was not killed for lack of memory{had}"
+        case _:
+            return f"the system killed it for lack of memory{had}"
+
+
+def _why_unreachable(free: int | None) -> str:
+    if free is None:
+        return "a full /dev/shm or a truncated file"
+    if free < _LITTLE:
+        return f"/dev/shm is full, {bytes_in_words(free)} are left"  # noqa: S108  # it is only named
+    return f"a truncated file, or /dev/shm was full ({bytes_in_words(free)} are left there now)"
 
 
 def _and_the_others(what: str, stopped: Sequence[Stopped]) -> str:
@@ -207,9 +262,10 @@ def _told(group: Sequence[RankFailure], *, root_cause: bool, alone: bool) -> lis
     """Tell failures of one kind: who, the first one's traceback, how the messages of the others differ."""
     first = group[0]
     if not isinstance(first, Raised):
-        return [] if root_cause else ["", _bold_red(title(group, root_cause=False))]
-    heading = "" if alone else _bold_red(title(group, root_cause=root_cause))
-    return [heading, first.report.rendered.rstrip("\n"), *other_messages(group)]
+        heading = [] if root_cause else ["", _bold_red(title(group, root_cause=False))]
+        return [*heading, *frames_in_words(first.frames if isinstance(first, Died) else ())]
+    heading = [] if alone else [_bold_red(title(group, root_cause=root_cause))]
+    return [*heading, first.report.rendered.rstrip("\n"), *other_messages(group)]
 
 
 def _type_and_message(report: ExceptionReport) -> str:

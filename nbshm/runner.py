@@ -35,7 +35,7 @@ def run(body: Body, session: Session, options: Options) -> Results | None:
 
     """
     task = prepare(body, session, options)
-    living = LivingRun(name=task.cell, grace=options.grace)
+    living = LivingRun(name=task.cell, grace=options.grace, body=body)
     view = choose_view(session.shell)
     view.begin(options.nprocs, stop=living.stop)
     with ExitStack() as stack:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbshm.reports import Ending, RankFailure, Stopped
+from nbshm.stacks import RankStack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +16,7 @@ class Run:
 
     `results` are the values of the last expression by rank, None for a rank that did not get there.
     `seconds` are the lifetimes of the ranks' processes. `output(rank)` is all that a rank wrote, kept on
-    disk as long as the run object lives.
+    disk as long as the run object lives. `stacks` are where ranks were when their time was over.
     """
 
     ending: Ending
@@ -24,6 +25,7 @@ class Run:
     stopped: tuple[Stopped, ...]
     seconds: tuple[float | None, ...]
     read_output: Callable[[int], str]
+    stacks: tuple[RankStack, ...] = ()
 
     def __repr__(self) -> str:
         ranks = "1 rank" if len(self.seconds) == 1 else f"{len(self.seconds)} ranks"

@@ -18,16 +18,19 @@ from nbshm.analysis import Analysis, analyse
 from nbshm.arrivals import Arrivals
 from nbshm.departures import Departure, departing
 from nbshm.errors import ParallelError
-from nbshm.events import Event, Note, Output, Result
+from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
 from nbshm.forking import as_fork_allows
 from nbshm.jobs import Body, Outcome
 from nbshm.living import LivingRun
 from nbshm.options import Options
+from nbshm.packing import Notebook
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
+from nbshm.reports import with_frames
 from nbshm.results import Results
 from nbshm.runs import Run, check_rank
 from nbshm.session import Session
+from nbshm.stacks import Reader
 from nbshm.views.transcript import Transcript
 from nbshm.views.view import View
 from nbshm.words import seconds_in_words
@@ -90,7 +93,7 @@ def under_way(task: Task, session: Session, view: View, living: LivingRun) -> It
             stack.callback(supervisor.close)
             living.is_supervised_by(supervisor)
             workers.post(pickle.dumps(departure.job, protocol=5), departure.fds)
-        yield RunUnderWay(task, departure, supervisor, view, session.notebook.namespace)
+        yield RunUnderWay(task, departure, supervisor, view, session.notebook)
 
 
 def conclude(arrivals: Arrivals, task: Task, session: Session, view: View) -> Results | None:
@@ -125,13 +128,15 @@ class RunUnderWay:
         departure: Departure,
         supervisor: Supervisor,
         view: View,
-        namespace: dict[str, Any],
+        notebook: Notebook,
     ) -> None:
         self._nprocs = task.options.nprocs
+        self._in_background = task.options.background is not None
         self._departure = departure
         self._supervisor = supervisor
         self._view = view
-        self._namespace = namespace
+        self._namespace = notebook.namespace
+        self._reader = Reader(cells=notebook.cells, body=task.body)
         self._transcript = Transcript()
         self._outcomes: dict[int, Outcome] = {}
         self._broken: dict[int, Exception] = {}
@@ -142,6 +147,8 @@ class RunUnderWay:
         for event in self._supervisor:
             self._take(event)
             self._view.show(event)
+            for note in self._comments(event):
+                self._view.show(note)
         return Arrivals(run=self._run(), outcomes=self._outcomes, broken=self._broken)
 
     @property
@@ -180,6 +187,18 @@ class RunUnderWay:
             except Exception as error:  # noqa: BLE001  # a foreign __setstate__; told when the run has ended
                 self._broken[event.rank] = error
 
+    def _comments(self, event: Event) -> Iterator[Note]:
+        """Say what an event means that only the supervisor understands."""
+        match event:
+            case Stalled(dumps=dumps, parents=parents):
+                feeders = bool(parents) or self._in_background
+                text = notes.about_stillness(self._reader.stacks(dumps), may_be_fed=feeders)
+                yield from [Note(text=text)] if text else []
+            case Lingering(rank=rank, dump=dump):
+                yield Note(rank=rank, text=notes.about_lingering(dump, self._reader))
+            case _:
+                pass
+
     def _unpacked(self, event: Result) -> Outcome:
         """Make a rank's values the notebook's: what was its own is its own again."""
         fds = self._supervisor.take_descriptors(event.rank)
@@ -193,10 +212,14 @@ class RunUnderWay:
         return Run(
             ending=verdict.ending,
             results=self.results,
-            failures=tuple(notes.with_hint(one, names, self._namespace) for one in verdict.failures),
+            failures=tuple(
+                notes.with_hint(with_frames(one, self._reader), names, self._namespace)
+                for one in verdict.failures
+            ),
             stopped=verdict.stopped,
             seconds=verdict.seconds,
             read_output=self._transcript.read,
+            stacks=self._reader.stacks(self._supervisor.last_look),
         )
 
 

@@ -11,7 +11,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from kernels import Kernel, kernel  # found by the path above
 
-
 collect_ignore = [] if importlib.util.find_spec("playwright") else ["browser"]
 
 

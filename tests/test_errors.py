@@ -12,8 +12,21 @@ import pytest
 from nbshm.errors import CannotSend, NoRoom, ParallelError, RunInterrupted, RunTimedOut
 from nbshm.failures import RankDied, RankRaised, error_for, original_exception
 from nbshm.frames import Frame
+from nbshm.jobs import Body, Origin
 from nbshm.packed_exceptions import pack_exception
-from nbshm.reports import Died, Quit, Raised, Stopped, headline, in_one_line, without_colours
+from nbshm.reports import (
+    Circumstances,
+    Died,
+    Quit,
+    Raised,
+    Stopped,
+    headline,
+    in_one_line,
+    story,
+    with_frames,
+    without_colours,
+)
+from nbshm.stacks import Dump, Reader
 from nbshm.tracebacks import ExceptionReport
 
 
@@ -36,8 +49,10 @@ def raised(
     return Raised(rank=rank, pid=1000 + rank, report=report, preparing=preparing)
 
 
-def died(rank: int, exitcode: int, seconds: float = 41.2) -> Died:
-    return Died(rank=rank, pid=1000 + rank, exitcode=exitcode, seconds=seconds, line="In [7] line 5")
+def died(rank: int, exitcode: int, seconds: float = 41.2, dump: Dump | None = None) -> Died:
+    return Died(
+        rank=rank, pid=1000 + rank, exitcode=exitcode, seconds=seconds, line="In [7] line 5", dump=dump
+    )
 
 
 STOPPED = tuple(Stopped(rank=rank) for rank in (0, 1, 3))
@@ -289,3 +304,47 @@ def test_an_error_whose_tracebacks_a_view_shows_says_so_once() -> None:
     error.is_shown = True
     assert error._render_traceback_()[1:] == ["The traceback is above; %tb shows it as text."]
     assert error._render_traceback_()[1:] == ["Traceback ..."]
+
+
+@pytest.mark.parametrize(
+    ("number", "circumstances", "told"),
+    [
+        (9, Circumstances(), "; the machine may have run out of memory."),
+        (
+            9,
+            Circumstances(memory=3 << 30, memory_kills=1),
+            "the system killed it for lack of memory (it had 3.0 GiB)",
+        ),
+        (
+            9,
+            Circumstances(memory=3 << 20, memory_kills=0),
+            "as the system counts, it was not killed for lack of memory (it had 3.0 MiB)",
+        ),
+        (7, Circumstances(), "memory that could not be reached: a full /dev/shm or a truncated file"),
+        (7, Circumstances(free_shared=4096), "is full, 4.0 KiB are left"),
+        (7, Circumstances(free_shared=5 << 30), "or /dev/shm was full (5.0 GiB are left there now)"),
+        (11, Circumstances(), "a segmentation fault, most often in a compiled library"),
+    ],
+)
+def test_a_death_is_explained_by_what_was_measured(number, circumstances, told) -> None:
+    death = Died(rank=1, pid=5, exitcode=-number, seconds=1.0, circumstances=circumstances)
+    assert told in headline([death])
+
+
+def test_a_fault_is_told_with_its_stack() -> None:
+    dump = Dump(
+        text="Fatal Python error: Segmentation fault\n\nCurrent thread 0x0a (most recent call first):\n"
+        '  File "/lib/ctypes.py", line 5 in string_at\n  File "cell seven", line 2 in <module>\n',
+        thread=10,
+    )
+    body = Body(
+        source="crash()", cell="%%parallel\ncrash()", origin=Origin(filename="cell seven", line=2, cell=7)
+    )
+    death = with_frames(died(1, -11, dump=dump), Reader(cells={}, body=body))
+    assert without_colours(story([death])).splitlines() == [
+        headline([death]),
+        "    In [7] line 2: crash()",
+        "    ctypes.py line 5, in string_at",
+    ]
+    assert "SIGSEGV after 41 s at In [7] line 2; " in headline([death])
+    assert with_frames(died(1, -9), Reader(cells={}, body=body)) == died(1, -9)

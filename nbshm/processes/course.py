@@ -79,9 +79,13 @@ class Course:
         """End all ranks because the program has asked for it; the second time, at once."""
         self._end("stopped", now)
 
+    def is_out_of_time(self, now: float) -> bool:
+        """Tell whether the timeout is all that would end it now."""
+        return self._ladder is None and self._deadline is not None and now >= self._deadline
+
     def due(self, now: float) -> list[Rung]:
         """Return what must be done to all living ranks now."""
-        if self._ladder is None and self._deadline is not None and now >= self._deadline:
+        if self.is_out_of_time(now):
             self._end("timed out", now)
         rungs = [] if self._ladder is None else self._ladder.due(now)
         for rank in self.living if rungs else ():
@@ -157,7 +161,13 @@ def _failure(event: Failed | Exited | Interrupted, pid: int) -> RankFailure:
 
 def _death(event: Ended, pid: int) -> Died:
     return Died(
-        rank=event.rank, pid=pid, exitcode=event.exitcode, seconds=event.seconds, line=event.last_line
+        rank=event.rank,
+        pid=pid,
+        exitcode=event.exitcode,
+        seconds=event.seconds,
+        line=event.last_line,
+        circumstances=event.circumstances,
+        dump=event.dump,
     )
 
 

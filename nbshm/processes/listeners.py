@@ -92,6 +92,7 @@ class Listener:
             exitcode=exitcode,
             seconds=time.monotonic() - self.worker.born,
             last_line=self.worker.place,
+            dump=self.worker.last_dump() if exitcode < 0 else None,
         )
 
     def _place(self, pieces: Iterable[Piece[Display | Cleared]]) -> Iterator[Event]:

@@ -4,6 +4,7 @@
     pipes ────┼─▶ Listener ─▶ events ─▶ the caller
     sentinels ┘                 └─▶ Course ─▶ rungs of the ladder ─▶ the workers
     interrupt(), stop() ────────────▶┘        Barrier ─▶ releases ─▶┘
+    ask_for_stacks() ──▶ Lookout ─▶ questions ─────────────────────▶┘
 
 Nothing here waits for one worker alone: a job that one does not read, a flood that another prints, a third
 that has been stopped keep nobody from the rest. It may run in any thread: who runs it in the main thread
@@ -17,15 +18,18 @@ import os
 import pickle
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Literal, TypeAlias
 
-from nbshm.events import Event, Tick
+from nbshm.events import Ended, Event, Tick
 from nbshm.processes.barriers import Barrier
 from nbshm.processes.course import Course, Verdict
 from nbshm.processes.endings import step
 from nbshm.processes.kernel_signals import PRESSES
 from nbshm.processes.listeners import Listener
+from nbshm.processes.lookout import GLANCE_SECONDS, Dumps, Lookout
 from nbshm.processes.selection import Selection
+from nbshm.processes.vitals import Vitals
 from nbshm.processes.workers import Workers
 
 Wish: TypeAlias = Literal["interrupt", "stop"]
@@ -50,6 +54,8 @@ class Supervisor:
         self._barrier = Barrier(len(workers))
         self._wishes: collections.deque[Wish] = collections.deque()
         self._selection = Selection()
+        self._vitals = Vitals(time.monotonic())
+        self._lookout = Lookout(workers, time.monotonic())
         self._next_tick = time.monotonic() + TICK_SECONDS
 
     def __iter__(self) -> Iterator[Event]:
@@ -73,12 +79,24 @@ class Supervisor:
         """End the run because the program wants it; from any thread."""
         self._wish("stop")
 
+    def ask_for_stacks(self) -> Future[Dumps]:
+        """Ask where the living ranks are; from any thread but the one that supervises."""
+        answer = self._lookout.ask()
+        self._selection.wake()
+        return answer
+
+    @property
+    def last_look(self) -> Dumps:
+        """Where ranks were when the run's time was over, by rank."""
+        return self._lookout.last_look
+
     def take_descriptors(self, rank: int) -> list[int]:
         """Hand over the descriptors that came with the rank's result, to be closed by the caller."""
         return self._listeners[rank].take_descriptors()
 
     def close(self) -> None:
         """Close what supervision has opened, and descriptors that nobody has taken."""
+        self._lookout.close()
         self._selection.close()
         for listener in self._listeners:
             listener.close()
@@ -90,10 +108,13 @@ class Supervisor:
     def _turn(self) -> Iterator[Event]:
         """Wait until something happens, tell it, and do what it calls for."""
         for listener in self._selection.wait(self._listeners, self._patience()):
-            for event in listener.listen():
+            for said in listener.listen():
+                event = self._vitals.complete(said) if isinstance(said, Ended) else said
                 self._take_in(event)
                 yield event
         self._fulfil_wishes()
+        yield from self._lookout.look(time.monotonic())
+        self._vitals.look(self._workers, time.monotonic())
         self._climb()
         if time.monotonic() >= self._next_tick:
             self._next_tick = time.monotonic() + TICK_SECONDS
@@ -102,10 +123,13 @@ class Supervisor:
     def _patience(self) -> float:
         next_time = self._course.next_time()
         until = self._next_tick if next_time is None else min(next_time, self._next_tick)
-        return max(0.0, until - time.monotonic())
+        patience = max(0.0, until - time.monotonic())
+        return GLANCE_SECONDS if self._lookout.is_looking() else patience
 
     def _take_in(self, event: Event) -> None:
-        self._course.see(event, time.monotonic())
+        now = time.monotonic()
+        self._course.see(event, now)
+        self._lookout.see(event, now)
         for rank, release in self._barrier.see(event).items():
             self._workers[rank].channel.post(pickle.dumps(release))
 
@@ -118,6 +142,9 @@ class Supervisor:
                 self._course.interrupt(time.monotonic())
 
     def _climb(self) -> None:
+        now = time.monotonic()
+        if self._course.is_out_of_time(now) and not self._lookout.has_looked_last(now):
+            return
         for rung in self._course.due(time.monotonic()):
             for rank in self._course.living:
                 step(self._workers[rank], rung)

@@ -11,10 +11,19 @@ from types import TracebackType
 from typing import Protocol
 
 from nbshm.processes.directories import Directory
-from nbshm.processes.places import read_place
+from nbshm.processes.places import (
+    DUMP_SIGNAL,
+    Question,
+    answer,
+    ask,
+    listens,
+    read_dump,
+    read_place,
+)
 from nbshm.processes.readiness import wait_readable
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.transport import Channel
+from nbshm.stacks import Dump
 from nbshm.worker.sweeper import remove_names
 
 LOST = 255
@@ -89,7 +98,28 @@ class Worker:
         """Where in the notebook the worker was when it last looked: `In [7] line 5`."""
         return read_place(self._page)
 
-    def send_signal(self, number: signal.Signals) -> None:
+    def ask(self) -> Question:
+        """Ask for the stacks of its threads, which its own thread writes down when it next looks."""
+        return ask(self._page)
+
+    def answer(self, question: Question) -> Dump | None:
+        """Return its answer; None as long as there is none."""
+        return answer(self._page, question)
+
+    def demand_stacks(self) -> None:
+        """Have the stacks written down by a signal, where no thread of its own gets to it."""
+        if listens(self._page):
+            self.send_signal(DUMP_SIGNAL)
+
+    def dump_since(self, question: Question) -> Dump | None:
+        """Return what has been written down since a question; None where nothing was."""
+        return read_dump(self._page, question.start)
+
+    def last_dump(self) -> Dump | None:
+        """Return all that has been written down, its end last."""
+        return read_dump(self._page)
+
+    def send_signal(self, number: int) -> None:
         """Send a signal to the process, if it still is there."""
         with contextlib.suppress(ProcessLookupError):
             if self._pidfd is not None:

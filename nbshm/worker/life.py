@@ -132,12 +132,14 @@ def _take_seat(channel: Channel) -> Seat | None:
     stdout, stderr, line, page = frame.fds
     lifeline.arm(line)
     standard_streams.redirect(stdout, stderr)
+    whereabouts = Whereabouts(page)
+    whereabouts.take_faults()
     return Seat(
         rank=setup.rank,
         nprocs=setup.nprocs,
         channel=channel,
         interrupts=KernelInterrupts(),
-        whereabouts=Whereabouts(page),
+        whereabouts=whereabouts,
     )
 
 

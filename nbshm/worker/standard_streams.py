@@ -7,7 +7,6 @@ printed.
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import io
 import os
 import sys
@@ -37,7 +36,6 @@ def redirect(stdout: int, stderr: int) -> None:
     _move(stderr, 2)
     sys.stdout = sys.__stdout__ = _text(1)  # type: ignore[misc]  # a process's own streams are replaced once
     sys.stderr = sys.__stderr__ = _text(2)  # type: ignore[misc]
-    faulthandler.enable(file=2)
 
 
 def flush() -> None:

@@ -1,21 +1,31 @@
-"""Where in the notebook a worker is, written down to be read when the worker has died without a word.
+"""Where in the notebook a worker is, written down to be read when it has died without a word, or is asked.
 
-A thread looks at the main thread's stack from time to time and notes the innermost line of a cell, on a page
-of memory that the kernel has too.
+A thread looks at the main thread's stack from time to time and notes the innermost line of a cell, in a file
+in memory that the kernel has too. It also answers the kernel's questions for all stacks. What else may have
+to be written there, `faulthandler` does without a thread's turn: on a signal of the kernel's, and when the
+process dies of a fault.
 """
 
 from __future__ import annotations
 
 import _thread
-import contextlib
+import faulthandler
 import mmap
 import os
+import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import FrameType
 
-from nbshm.processes.places import write_place
+from nbshm.processes.places import (
+    DUMP_SIGNAL,
+    DUMPS,
+    note_answer,
+    unanswered,
+    write_place,
+    write_thread,
+)
 
 # Seconds between two looks: few at first, as much that goes wrong does so at once; each time twice as many.
 _FIRST_SECONDS = 0.001
@@ -23,32 +33,70 @@ _LONGEST_SECONDS = 0.05
 
 
 class Whereabouts:
-    """The page on which this worker's place stands; takes the descriptor over."""
+    """What this worker writes down about its main thread, which must make this; takes the descriptor over."""
 
     def __init__(self, fd: int) -> None:
-        self._page = mmap.mmap(fd, 0)
-        os.close(fd)
+        self._fd = fd
+        self._page = mmap.mmap(fd, DUMPS)
+        self._last = ""
+        self._stir = threading.Event()
+        self._closing = False
+        self._gone = threading.Event()
+        self._gone.set()
+        self._have_dumps_written()
+        write_thread(self._page, threading.get_ident())
 
-    @contextlib.contextmanager
-    def followed(self, cells: Mapping[str, int]) -> Iterator[None]:
-        """Follow the calling thread; `cells` are the numbers of cells by the file names of their code."""
-        ended = threading.Event()
-        # Not threading.Thread: to start and to join one is to wait for the other thread's turn, which takes
-        # milliseconds where there are more ranks than cores. This one goes by itself when the body has ended.
-        _thread.start_new_thread(self._follow, (threading.get_ident(), cells, ended))
-        try:
-            yield
-        finally:
-            ended.set()
+    def follow(self, cells: Mapping[str, int]) -> None:
+        """Follow the main thread from now on; `cells` are the numbers of cells by the names of their code."""
+        self._gone.clear()
+        # Not threading.Thread: to start one is to wait for its first turn, which takes milliseconds where
+        # there are more ranks than cores. It goes on to the end of the process, which may be waited for too.
+        _thread.start_new_thread(self._follow, (threading.get_ident(), cells))
 
-    def _follow(self, thread: int, cells: Mapping[str, int], ended: threading.Event) -> None:
-        pause, last = _FIRST_SECONDS, ""
-        while not ended.wait(pause):
-            place = place_in_cells(sys._current_frames().get(thread), cells)  # noqa: SLF001  # the documented way
-            if place and place != last:
-                write_place(self._page, place)
-                last = place
+    def look_closely(self) -> None:
+        """Look often for a moment: something begins."""
+        self._stir.set()
+
+    def take_faults(self) -> None:
+        """Have the stacks written here when a fault kills this process; a forked child's go to stderr."""
+        faulthandler.enable(file=self._fd)
+        os.register_at_fork(after_in_child=_tell_faults_on_stderr)
+
+    def close(self) -> None:
+        """Follow no more, and take everything back."""
+        self._closing = True
+        self._stir.set()
+        self._gone.wait()
+        faulthandler.unregister(DUMP_SIGNAL)
+        self._page.close()
+        os.close(self._fd)
+
+    def _have_dumps_written(self) -> None:
+        os.lseek(self._fd, DUMPS, os.SEEK_SET)
+        faulthandler.register(DUMP_SIGNAL, file=self._fd, all_threads=True)
+        # Only the thread that follows takes it, whatever others do: nothing they wait for is cut short.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {DUMP_SIGNAL})
+
+    def _follow(self, thread: int, cells: Mapping[str, int]) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {DUMP_SIGNAL})
+        pause = _FIRST_SECONDS
+        while not self._closing:
+            if self._stir.wait(pause):
+                self._stir.clear()
+                pause = _FIRST_SECONDS
+            self._look(thread, cells)
             pause = min(2 * pause, _LONGEST_SECONDS)
+        self._gone.set()
+
+    def _look(self, thread: int, cells: Mapping[str, int]) -> None:
+        place = place_in_cells(sys._current_frames().get(thread), cells)  # noqa: SLF001  # the documented way
+        if place and place != self._last:
+            write_place(self._page, place)
+            self._last = place
+        question = unanswered(self._page)
+        if question is not None:
+            faulthandler.dump_traceback(file=self._fd, all_threads=True)
+            note_answer(self._page, question)
 
 
 def place_in_cells(frame: FrameType | None, cells: Mapping[str, int]) -> str:
@@ -59,3 +107,7 @@ def place_in_cells(frame: FrameType | None, cells: Mapping[str, int]) -> str:
             return f"In [{cell}] line {frame.f_lineno}"
         frame = frame.f_back
     return ""
+
+
+def _tell_faults_on_stderr() -> None:
+    faulthandler.enable(file=2)

@@ -59,6 +59,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         module = sys.modules["__main__"] if job.forked else new_main_module()
         stack.enter_context(sharing_for(_Memory(segments=mapping.segments, namespace=vars(module))))
         cells = _know_cells(job)
+        seat.whereabouts.follow(warm_up().compile.cells)
         try:
             with received_descriptors(carried), mapping.loading(job.places):
                 definitions = build(module, job.program, _stream(values))
@@ -134,10 +135,8 @@ def _complete(module: ModuleType, cells: dict[str, int], seat: Seat, keeper: str
 
 def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:
     voice = Voice(rank=seat.rank, say=seat.say, token=job.token)
-    with seat.whereabouts.followed(warm_up().compile.cells):
-        end = run_body(
-            job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps
-        )
+    seat.whereabouts.look_closely()
+    end = run_body(job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps)
     match end:
         case BodyValue(value=value):
             bound = {name: vars(module)[name] for name in job.out if name in vars(module)}

@@ -187,13 +187,13 @@ def owners_of_outputs(client, *, until, seconds):
 
 def test_nothing_is_left_of_it_and_unloading_ends_it(traces, ready):
     notebook = traces.kernel
-    notebook.run("job = first = second = None\n%unload_ext nbshm").check()
+    notebook.run("job = first = second = seen = go = None\n%unload_ext nbshm").check()
     bare = traces.footprint()
     # ipykernel keeps an event of each thread that has shown something, ten seconds longer than the thread.
     bare = replace(bare, fds=bare.fds + Counter({"anon_inode:[eventfd]": 1}))
     notebook.run("%load_ext nbshm").check()
     start(notebook, ready)
-    notebook.run("%unload_ext nbshm").check()
+    notebook.run("seen = go = None\n%unload_ext nbshm").check()
     assert notebook.value("job.status") == "stopped"
     traces.wait_for_no_more_than(bare)
     notebook.run("%load_ext nbshm").check()

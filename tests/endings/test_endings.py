@@ -88,7 +88,7 @@ ENDINGS = [
         name="SIGSEGV",
         does="now(); ctypes.string_at(0)",
         error=DIED,
-        tells=("rank 1 was killed by SIGSEGV", "segmentation fault"),
+        tells=("rank 1 was killed by SIGSEGV", "segmentation fault", r"In \[\d+\] line \d+: .*string_at"),
     ),
     Ending(name="SIGABRT", does="now(); os.abort()", error=DIED, tells=("rank 1 was killed by SIGABRT",)),
     Ending(

@@ -237,8 +237,8 @@ def hold_gil(_task):
 
 def run_cell(task):
     code = compile(task.argument, "the cell", "exec")
-    with task.seat.whereabouts.followed({"the cell": 7}):
-        exec(code, {})  # noqa: S102  # a stand-in for a cell
+    task.seat.whereabouts.follow({"the cell": 7})
+    exec(code, {})  # noqa: S102  # a stand-in for a cell
 
 
 def with_child(_task):

@@ -63,7 +63,7 @@ def test_an_exit_without_a_result_is_a_failure_although_its_code_is_zero(launche
 def test_a_crash_leaves_a_stack_and_its_signal(launcher, method):
     run = perform(launcher, method, 1, "segfault")
     assert run.verdict.failures[0].signal_name == "SIGSEGV"
-    assert "string_at" in run.text(stream="stderr")
+    assert "string_at" in run.verdict.failures[0].dump.text
 
 
 def test_a_kill_from_outside_stops_the_other_ranks(launcher, method):

@@ -48,9 +48,9 @@ def test_the_place_is_written_while_the_code_runs():
         while read_place(page) is None and not waited.wait(0.001):
             pass
 
-    with whereabouts.followed(CELLS):
-        exec(compile("wait()", "cell three", "exec"), {"wait": wait_until_written})
+    whereabouts.follow(CELLS)
+    exec(compile("wait()", "cell three", "exec"), {"wait": wait_until_written})
     assert read_place(page) == "In [3] line 1"
     assert threading.active_count() == threads
-    whereabouts._page.close()
+    whereabouts.close()
     os.close(page)
