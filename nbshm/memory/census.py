@@ -22,7 +22,8 @@ import ctypes
 import gc
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Any, TypeAlias
 
 import torch
@@ -40,12 +41,14 @@ _AT_ONCE = 100_000  # objects, whose references are listed at a time: a list of 
 class Census:
     """The tensors that Python knows of, by storage; taken once, and only when it is needed.
 
-    `met` are tensors over the storages that it will be asked about, `near` values that may be others.
+    `met` are tensors over the storages that it will be asked about, `near` values that may be others. For
+    storages from `worth_a_walk` bytes on, all objects of the process are looked at where nothing less helps.
     """
 
-    def __init__(self, *, met: Iterable[Any], near: Iterable[Any]) -> None:
+    def __init__(self, *, met: Iterable[Any], near: Iterable[Any], worth_a_walk: int = _WORTH_A_WALK) -> None:
         self._met = met
         self._near = near
+        self._worth_a_walk = worth_a_walk
         self._grads: Counter[int] | None = None
         self._named: dict[int, Tensors] | None = None
         self._walked: dict[int, Tensors] | None = None
@@ -60,7 +63,7 @@ class Census:
             if storage.resizable():
                 return self._finds_all(storage, buffer.holders)
             return (
-                storage.nbytes() >= _WORTH_A_WALK
+                storage.nbytes() >= self._worth_a_walk
                 and _was_allocated_by_torch(storage)
                 and self._are_all(storage, self._tensors_anywhere(storage))
                 and self._only_containers_hold(self._tensors_anywhere(storage))
@@ -74,7 +77,9 @@ class Census:
         holders.update(self._tensors_by_name(storage))
         if self._are_all(storage, holders):
             return True
-        return storage.nbytes() >= _WORTH_A_WALK and self._are_all(storage, self._tensors_anywhere(storage))
+        return storage.nbytes() >= self._worth_a_walk and self._are_all(
+            storage, self._tensors_anywhere(storage)
+        )
 
     def _are_all(self, storage: torch.UntypedStorage, holders: Tensors) -> bool:
         """Tell whether these tensors account for all references to a storage and to one another.
@@ -117,16 +122,24 @@ class Census:
 
 
 def _by_storage(values: Iterable[Any]) -> dict[int, Tensors]:
-    """Sort the tensors among some values by their storage.
-
-    Their types are looked at, not `isinstance`: that asks an object for its `__class__`, and a lazy object
-    acts on it.
-    """
+    """Sort the tensors among some values by their storage."""
     found: dict[int, Tensors] = {}
-    for value in values:
-        if issubclass(type(value), torch.Tensor) and torch._C._has_storage(value):  # noqa: SLF001  # sparse ones have none
-            found.setdefault(_identity(value.untyped_storage()), {})[id(value)] = value
+    for tensor in _tensors_among(list(values)):
+        if torch._C._has_storage(tensor):  # noqa: SLF001  # sparse ones have none
+            found.setdefault(_identity(tensor.untyped_storage()), {})[id(tensor)] = tensor
     return found
+
+
+def _tensors_among(values: Sequence[Any]) -> Iterator[Any]:
+    """Yield the tensors among values, of which there are a million, say: nothing runs in Python for each.
+
+    Types are looked at, by their ids: `isinstance` asks an object for its `__class__`, and a set compares
+    types with `==`; a lazy object acts on the one, a metaclass may on the other.
+    """
+    ids = list(map(id, map(type, values)))
+    kinds = dict(zip(ids, map(type, values), strict=True))
+    wanted = {key for key, kind in kinds.items() if issubclass(kind, torch.Tensor)}
+    return compress(values, map(wanted.__contains__, ids))
 
 
 def _count_references(tensors: dict[int, Tensors]) -> Counter[int]:

@@ -3,7 +3,7 @@
 torch moves a storage to shared memory when it is pickled. For one that lies in a segment of ours that would
 cut its ties to the workers and to the arrays over the same memory, silently; for one that numpy looks at,
 it frees the memory under the view. So while nbshm is loaded, storages go through a reducer of ours, and
-what has nothing to do with either through torch's.
+what has nothing to do with either through torch's; tensors too (see `torch_sharing.py`).
 
 With the strategy file_system a storage travels by name, and torch's manager of the process that named it
 removes the name when nobody is connected to it any more. For what goes through a queue such a connection is
@@ -25,7 +25,8 @@ from torch.multiprocessing import reductions
 
 from nbshm.kept import KeptFd
 from nbshm.memory.segments import Buffer, Segment, Segments
-from nbshm.memory.storages import can_move, storage_over, swap
+from nbshm.memory.storages import storage_over
+from nbshm.memory.torch_sharing import TorchSharing, is_movable, share_and_keep
 
 Reduced: TypeAlias = tuple[Any, ...]
 
@@ -39,26 +40,32 @@ class PlainTorch:
     def __init__(self, segments: Segments, *, keep: Callable[[int], KeptFd | None]) -> None:
         self._segments = segments
         self._keep = keep
+        self._sharing = TorchSharing(self._find)
 
     def install(self) -> None:
         """Take the place of torch's reducer; doing it twice is fine."""
+        self._sharing.install()
         ForkingPickler.register(torch.UntypedStorage, self.reduce)
 
     def uninstall(self) -> None:
         """Put torch's reducer back."""
+        self._sharing.uninstall()
         ForkingPickler.register(torch.UntypedStorage, reductions.reduce_storage)
 
     def reduce(self, storage: torch.UntypedStorage) -> Reduced:
         """Reduce a storage to its place in a segment; else see that torch can move it without harm."""
         if storage.device.type == "cpu" and storage.nbytes() > 0:
             address, nbytes = storage.data_ptr(), storage.nbytes()
-            segment = self._segments.find(address, nbytes) or _travelling.find(address, nbytes)
+            segment = self._find(address, nbytes)
             if segment is not None:
                 return rebuild_in_segment, (_travelling.known(segment), address - segment.address, nbytes)
-            if can_move() and not storage.resizable() and not storage.is_shared():
-                _share_and_keep(storage)
+            if is_movable(storage) and not storage.resizable():
+                share_and_keep(storage)
         reduced: Reduced = reductions.reduce_storage(storage)  # type: ignore[no-untyped-call]  # torch's
         return self._with_name_kept(reduced) if reduced[0] is reductions.rebuild_storage_filename else reduced
+
+    def _find(self, address: int, nbytes: int) -> Segment | None:
+        return self._segments.find(address, nbytes) or _travelling.find(address, nbytes)
 
     def _with_name_kept(self, reduced: Reduced) -> Reduced:
         """Add to a reduction by name what keeps the name until it is unpickled."""
@@ -110,14 +117,3 @@ class _Travelling:
 
 
 _travelling = _Travelling()  # of the process, as its memory is: what unpickles has nothing but module names
-
-
-def _share_and_keep(storage: torch.UntypedStorage) -> None:
-    """Move a storage to shared memory of torch's, and keep the old memory as long as the storage.
-
-    What numpy made of a tensor holds that tensor, and so the storage; it goes on seeing the old memory.
-    """
-    shared = torch.UntypedStorage._new_shared(storage.nbytes())  # type: ignore[no-untyped-call]  # noqa: SLF001
-    shared.copy_(storage)
-    swap(storage, shared)
-    storage.memory_before = shared  # type: ignore[attr-defined]  # the object lives as long as the storage in C++

@@ -71,7 +71,37 @@ def test_the_old_memory_is_kept_by_the_storage_itself():
     assert old.data_ptr() == view.__array_interface__["data"][0]
 
 
-def test_uninstalling_puts_the_reducer_of_torch_back(hooked):
+@pytest.mark.parametrize("size", [9, 1_000_000])
+def test_memory_that_nobody_else_sees_is_freed(size: int):
+    tensor = torch.ones(size)
+    rows = [tensor[5:]]
+    assert tensor.share_memory_() is tensor
+    assert tensor.is_shared()
+    assert rows[0].sum() == size - 5
+    alone = torch.ones(size).share_memory_()
+    assert not hasattr(alone.untyped_storage(), "memory_before")
+
+
+def test_what_a_dlpack_consumer_sees_is_kept():
+    tensor = torch.ones(1_000)
+    view = np.from_dlpack(tensor)
+    tensor.share_memory_().zero_()
+    assert view.sum() == 1_000
+    assert tensor.untyped_storage().memory_before.data_ptr() == view.__array_interface__["data"][0]
+
+
+def test_what_lies_in_a_segment_is_shared_already(notebook):
+    tensor = notebook["t"] = torch.zeros(3)
+    notebook.run("t += 1", "t")
+    assert tensor.is_shared()
+    assert tensor.share_memory_() is tensor
+    assert in_segment(notebook, tensor)
+
+
+def test_uninstalling_puts_everything_of_torch_back(hooked):
     hooked.uninstall()
     table = ForkingPickler(io.BytesIO()).dispatch_table
     assert table[torch.UntypedStorage] is reductions.reduce_storage
+    assert table[torch.Tensor] is table[torch.nn.Parameter] is reductions.reduce_tensor
+    assert torch.Tensor.share_memory_.__module__ == torch.Tensor.is_shared.__module__ == "torch._tensor"
+    assert not hasattr(torch.Tensor.is_shared, "__wrapped__")

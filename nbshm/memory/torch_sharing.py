@@ -1,0 +1,122 @@
+"""torch's own sharing of a tensor, as the notebook's code asks for it: by its methods, or by sending it.
+
+torch moves the memory of a tensor when `share_memory_()` is called or the tensor is pickled for another
+process, and frees the old memory under whoever looks at it: a numpy view, a DLPack consumer. And what lies in
+a segment of ours it would move away from the workers. So whoever sees the memory is counted first.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, TypeAlias
+
+import torch
+from torch.multiprocessing import reductions
+
+from nbshm.memory.buffers import Buffer
+from nbshm.memory.census import Census
+from nbshm.memory.segments import Segment
+from nbshm.memory.storages import can_move, swap
+
+Reduced: TypeAlias = tuple[Any, ...]
+Find: TypeAlias = Callable[[int, int], Segment | None]
+"""Returns the segment that holds all of some memory, by address and size."""
+
+_WORTH_A_WALK = 2**26  # bytes: where one tensor after the other comes, keeping the memory of less costs less
+_KINDS = (torch.Tensor, torch.nn.Parameter)
+
+
+class TorchSharing:
+    """What stands before torch's methods and reducers of tensors, from `install` to `uninstall`."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._methods: dict[str, Callable[..., Any]] = {}
+
+    def install(self) -> None:
+        """Take the place of torch's; doing it twice is fine."""
+        for kind in _KINDS:
+            ForkingPickler.register(kind, self.reduce)
+        if not self._methods:
+            self._replace("share_memory_", self.share)
+            self._replace("is_shared", self.is_shared)
+
+    def uninstall(self) -> None:
+        """Put torch's back."""
+        for kind in _KINDS:
+            ForkingPickler.register(kind, reductions.reduce_tensor)
+        for name, method in self._methods.items():
+            setattr(torch.Tensor, name, method)
+        self._methods.clear()
+
+    def reduce(self, tensor: torch.Tensor) -> Reduced:
+        """See that the memory of a tensor can be handed over without harm, and reduce it as torch does."""
+        self._move(tensor)
+        return reductions.reduce_tensor(tensor)  # type: ignore[no-any-return, no-untyped-call]  # torch's
+
+    def share(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Do what `Tensor.share_memory_` does; what lies in a segment is shared as it is."""
+        if self._is_in_segment(_storage_of(tensor)):
+            return tensor
+        self._move(tensor)
+        shared: torch.Tensor = self._methods["share_memory_"](tensor)
+        return shared
+
+    def is_shared(self, tensor: torch.Tensor) -> bool:
+        """Tell what `Tensor.is_shared` does; what lies in a segment is shared."""
+        return self._is_in_segment(_storage_of(tensor)) or bool(self._methods["is_shared"](tensor))
+
+    def _replace(self, name: str, method: Callable[..., Any]) -> None:
+        original = self._methods[name] = getattr(torch.Tensor, name)
+
+        @functools.wraps(original)
+        def replacement(tensor: torch.Tensor) -> Any:  # a function, so that it binds as a method does
+            return method(tensor)
+
+        setattr(torch.Tensor, name, replacement)
+
+    def _is_in_segment(self, storage: torch.UntypedStorage | None) -> bool:
+        if storage is None or storage.device.type != "cpu" or storage.nbytes() == 0:
+            return False
+        return self._find(storage.data_ptr(), storage.nbytes()) is not None
+
+    def _move(self, tensor: torch.Tensor) -> None:
+        """Move the memory of a tensor to where torch would move it, and keep the old if anyone may see it.
+
+        Whether a view of numpy's is alive can't be told here: our own callers hold the tensor too.
+        """
+        storage = _storage_of(tensor)
+        if storage is None or not is_movable(storage) or self._is_in_segment(storage):
+            return
+        seen = Buffer(address=0, nbytes=0, kind="storage", keeper=storage, holders={id(tensor): tensor})
+        census = Census(met=[tensor], near=(), worth_a_walk=_WORTH_A_WALK)
+        if storage.resizable() and census.explains(seen):
+            storage.share_memory_()
+        else:
+            share_and_keep(storage)
+
+
+def is_movable(storage: torch.UntypedStorage) -> bool:
+    """Tell whether torch would move a storage that is shared, and whether it can be done with care."""
+    return can_move() and storage.device.type == "cpu" and storage.nbytes() > 0 and not storage.is_shared()
+
+
+def share_and_keep(storage: torch.UntypedStorage) -> None:
+    """Move a storage to shared memory of torch's, and keep the old memory as long as the storage.
+
+    What numpy made of a tensor holds that tensor, and so the storage; it goes on seeing the old memory.
+    """
+    shared = torch.UntypedStorage._new_shared(storage.nbytes())  # type: ignore[no-untyped-call]  # noqa: SLF001
+    shared.copy_(storage)
+    swap(storage, shared)
+    storage.memory_before = shared  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
+
+
+def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
+    """Return the storage of a tensor; None if it has none of its own."""
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return None
+    with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
+        return tensor.untyped_storage() if torch._C._has_storage(tensor) else None  # noqa: SLF001  # sparse ones have none
