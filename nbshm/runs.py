@@ -8,6 +8,8 @@ from typing import Any
 
 from nbshm.reports import Ending, RankFailure, Stopped
 from nbshm.stacks import RankStack
+from nbshm.time_report import TimeReport
+from nbshm.times import RankTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,8 +17,9 @@ class Run:
     """One run of a parallel cell, also of one that failed.
 
     `results` are the values of the last expression by rank, None for a rank that did not get there.
-    `seconds` are the lifetimes of the ranks' processes. `output(rank)` is all that a rank wrote, kept on
-    disk as long as the run object lives. `stacks` are where ranks were when their time was over.
+    `seconds` are the lifetimes of the ranks' processes, `times` says how they were spent. `output(rank)` is all
+    that a rank wrote, kept on disk as long as the run object lives. `stacks` are where ranks were when their
+    time was over.
     """
 
     ending: Ending
@@ -24,6 +27,7 @@ class Run:
     failures: tuple[RankFailure, ...]
     stopped: tuple[Stopped, ...]
     seconds: tuple[float | None, ...]
+    times: tuple[RankTimes, ...]
     read_output: Callable[[int], str]
     stacks: tuple[RankStack, ...] = ()
 
@@ -36,6 +40,10 @@ class Run:
         """Return everything that a rank wrote to its stdout and stderr, in the order of arrival."""
         check_rank(rank, len(self.seconds))
         return self.read_output(rank)
+
+    def report(self) -> TimeReport:
+        """Return how the ranks spent their time (starting, working, waiting), as a table and a picture."""
+        return TimeReport(self.times)
 
 
 def check_rank(rank: int, nprocs: int) -> None:

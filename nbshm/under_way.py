@@ -31,6 +31,7 @@ from nbshm.results import Results
 from nbshm.runs import Run, check_rank
 from nbshm.session import Session
 from nbshm.stacks import Reader
+from nbshm.times import Times
 from nbshm.views.transcript import Transcript
 from nbshm.views.view import View
 from nbshm.words import seconds_in_words
@@ -79,7 +80,7 @@ def under_way(task: Task, session: Session, view: View, living: LivingRun) -> It
         Something that is needed can't travel, or there is not enough of it; nothing was started.
 
     """
-    options = task.options
+    options, began = task.options, time.monotonic()
     with closing_undisturbed() as stack:
         departure = stack.enter_context(departing(task.body, task.analysis.needs, session, options))
         living.mirrored = departure.placement.mirrored
@@ -93,7 +94,7 @@ def under_way(task: Task, session: Session, view: View, living: LivingRun) -> It
             stack.callback(supervisor.close)
             living.is_supervised_by(supervisor)
             workers.post(pickle.dumps(departure.job, protocol=5), departure.fds)
-        yield RunUnderWay(task, departure, supervisor, view, session.notebook)
+        yield RunUnderWay(task, departure, supervisor, view, session.notebook, began=began)
 
 
 def conclude(arrivals: Arrivals, task: Task, session: Session, view: View) -> Results | None:
@@ -129,6 +130,8 @@ class RunUnderWay:
         supervisor: Supervisor,
         view: View,
         notebook: Notebook,
+        *,
+        began: float,
     ) -> None:
         self._nprocs = task.options.nprocs
         self._in_background = task.options.background is not None
@@ -141,11 +144,13 @@ class RunUnderWay:
         self._outcomes: dict[int, Outcome] = {}
         self._broken: dict[int, Exception] = {}
         self._began = time.monotonic()
+        self._times = Times(self._nprocs, began)
 
     def supervise(self) -> Arrivals:
         """Show what the ranks say until the last has ended; return what has come back."""
         for event in self._supervisor:
             self._take(event)
+            self._times.see(event, time.monotonic())
             self._view.show(event)
             for note in self._comments(event):
                 self._view.show(note)
@@ -218,6 +223,7 @@ class RunUnderWay:
             ),
             stopped=verdict.stopped,
             seconds=verdict.seconds,
+            times=self._times.by_rank(),
             read_output=self._transcript.read,
             stacks=self._reader.stacks(self._supervisor.last_look),
         )
