@@ -74,7 +74,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A rank has arrived at the run's barrier and waits there."""
+    """A rank waits: `at` is "barrier" where it has arrived at the run's, else what it waits for."""
 
     rank: int
     at: str

@@ -22,7 +22,7 @@ class Wait:
     waker: Waker
 
 
-_BARRIER = Wait(what="the barrier", waker="ranks")
+BARRIER = Wait(what="the barrier", waker="ranks")
 _LOCK = Wait(what="the run's lock", waker="ranks")
 _LOOP = Wait(what="its turn in a shared loop (claim)", waker="ranks")
 _COLLECTIVE = Wait(what="the other ranks in a collective operation", waker="ranks")
@@ -36,7 +36,7 @@ _POOL = Wait(what="the results of a pool", waker="anyone")
 
 # By the end of the file's path and the function; None: any function.
 _KNOWN: dict[tuple[str, str | None], Wait] = {
-    ("worker/ranks.py", "barrier"): _BARRIER,
+    ("worker/ranks.py", "barrier"): BARRIER,
     ("worker/board.py", "lock"): _LOCK,
     ("worker/board.py", "loop"): _LOOP,
     ("multiprocessing/queues.py", "get"): _QUEUE,

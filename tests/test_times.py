@@ -72,3 +72,19 @@ def test_the_last_run_reports_its_times(shared_notebook: Kernel) -> None:
     assert re.search(r"^ +0 .*░", text, re.MULTILINE)
     first, second = shared_notebook.value("[one.waiting for one in nbshm.last.report().ranks]")
     assert first > 0.1 > second
+
+
+def test_a_wait_for_the_lock_is_no_work(shared_notebook: Kernel) -> None:
+    cell = """%%parallel nprocs=2
+import time
+if rank == 0:
+    with nbshm.lock():
+        nbshm.barrier()
+        time.sleep(1)
+else:
+    nbshm.barrier()
+    with nbshm.lock(): pass
+"""
+    shared_notebook.run(cell).check()
+    first, second = shared_notebook.value("[one.waiting for one in nbshm.last.report().ranks]")
+    assert second - first > 0.3

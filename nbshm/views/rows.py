@@ -72,7 +72,7 @@ class Rows:
             case Started(rank=rank, pid=pid):
                 self._ranks[rank] = _Rank(state="running", began=now, pid=pid)
             case Waiting(rank=rank, at=at):
-                self._set(rank, "waiting", at)
+                self._set(rank, "waiting", "at the barrier" if at == "barrier" else f"for {at}")
             case Resumed(rank=rank):
                 self._set(rank, "running")
             case Progress():

@@ -46,6 +46,11 @@ class Seat:
         with self.interrupts.held():
             self.channel.send(payload, fds)
 
+    def mention(self, event: Event) -> None:
+        """Send an event from a thread that no interrupt hits; where the kernel has gone, nobody hears it."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.channel.send(pickle.dumps(event, protocol=5))
+
     def wait_for_release(self) -> Release:
         """Wait for the kernel's answer to `Waiting`; an interrupt ends the wait."""
         release: Release = pickle.loads(self._wait_for_frame().payload)

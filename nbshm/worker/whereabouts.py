@@ -15,8 +15,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
+from typing import TypeAlias
 
 from nbshm.processes.places import (
     DUMP_SIGNAL,
@@ -26,6 +27,8 @@ from nbshm.processes.places import (
     write_place,
     write_thread,
 )
+
+Notice: TypeAlias = Callable[[FrameType | None], None]
 
 # Seconds between two looks: few at first, as much that goes wrong does so at once; each time twice as many.
 _FIRST_SECONDS = 0.001
@@ -46,12 +49,15 @@ class Whereabouts:
         self._have_dumps_written()
         write_thread(self._page, threading.get_ident())
 
-    def follow(self, cells: Mapping[str, int]) -> None:
-        """Follow the main thread from now on; `cells` are the numbers of cells by the names of their code."""
+    def follow(self, cells: Mapping[str, int], notice: Notice) -> None:
+        """Follow the main thread from now on; `cells` are the numbers of cells by the names of their code.
+
+        `notice` is called with the main thread's innermost frame at each look.
+        """
         self._gone.clear()
         # Not threading.Thread: to start one is to wait for its first turn, which takes milliseconds where
         # there are more ranks than cores. It goes on to the end of the process, which may be waited for too.
-        _thread.start_new_thread(self._follow, (threading.get_ident(), cells))
+        _thread.start_new_thread(self._follow, (threading.get_ident(), cells, notice))
 
     def look_closely(self) -> None:
         """Look often for a moment: something begins."""
@@ -77,19 +83,21 @@ class Whereabouts:
         # Only the thread that follows takes it, whatever others do: nothing they wait for is cut short.
         signal.pthread_sigmask(signal.SIG_BLOCK, {DUMP_SIGNAL})
 
-    def _follow(self, thread: int, cells: Mapping[str, int]) -> None:
+    def _follow(self, thread: int, cells: Mapping[str, int], notice: Notice) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {DUMP_SIGNAL})
         pause = _FIRST_SECONDS
         while not self._closing:
             if self._stir.wait(pause):
                 self._stir.clear()
                 pause = _FIRST_SECONDS
-            self._look(thread, cells)
+            frame = sys._current_frames().get(thread)  # noqa: SLF001  # the documented way
+            self._look(frame, cells)
+            notice(frame)
             pause = min(2 * pause, _LONGEST_SECONDS)
         self._gone.set()
 
-    def _look(self, thread: int, cells: Mapping[str, int]) -> None:
-        place = place_in_cells(sys._current_frames().get(thread), cells)  # noqa: SLF001  # the documented way
+    def _look(self, frame: FrameType | None, cells: Mapping[str, int]) -> None:
+        place = place_in_cells(frame, cells)
         if place and place != self._last:
             write_place(self._page, place)
             self._last = place

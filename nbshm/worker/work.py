@@ -36,6 +36,7 @@ from nbshm.worker.results import ResultPickling
 from nbshm.worker.shell import warm_up
 from nbshm.worker.streams import Voice
 from nbshm.worker.surroundings import apply_surroundings
+from nbshm.worker.wait_notices import WaitNotices
 
 _NOBODYS = (OWN_DIRECTORY, "<frozen importlib", os.path.join(os.path.dirname(importlib.__file__), ""))  # noqa: PTH118, PTH120  # as co_filename is
 """Where frames are of no use to the person: what builds `__main__`, and the import of a module."""
@@ -59,7 +60,8 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         module = sys.modules["__main__"] if job.forked else new_main_module()
         stack.enter_context(sharing_for(_Memory(segments=mapping.segments, namespace=vars(module))))
         cells = _know_cells(job)
-        seat.whereabouts.follow(warm_up().compile.cells)
+        known = warm_up().compile.cells
+        seat.whereabouts.follow(known, WaitNotices(seat.rank, known, seat.mention).look)
         try:
             with received_descriptors(carried), mapping.loading(job.places):
                 definitions = build(module, job.program, _stream(values))

@@ -237,7 +237,7 @@ def hold_gil(_task):
 
 def run_cell(task):
     code = compile(task.argument, "the cell", "exec")
-    task.seat.whereabouts.follow({"the cell": 7})
+    task.seat.whereabouts.follow({"the cell": 7}, lambda _: None)
     exec(code, {})  # noqa: S102  # a stand-in for a cell
 
 

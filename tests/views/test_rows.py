@@ -34,7 +34,9 @@ def test_a_rank_starts_then_runs_from_the_start_of_its_body() -> None:
 
 def test_a_rank_waits_and_goes_on() -> None:
     waiting = row(Started(rank=0), Waiting(rank=0, at="barrier"))
-    assert (waiting.state, waiting.detail) == ("waiting", "barrier")
+    assert (waiting.state, waiting.detail) == ("waiting", "at the barrier")
+    locked = row(Started(rank=0), Waiting(rank=0, at="the run's lock"))
+    assert (locked.state, locked.detail) == ("waiting", "for the run's lock")
     resumed = row(Started(rank=0), Waiting(rank=0, at="barrier"), Resumed(rank=0))
     assert (resumed.state, resumed.detail) == ("running", "")
 
