@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 
 import pytest
-from benchmarks import warm_cell
+from benchmarks import sharing, warm_cell
 from benchmarks.big_tensor import big_tensor
 from benchmarks.first_cell import first_cell
+from benchmarks.memory import memory
+from benchmarks.results import results
 from benchmarks.samples import Comparison, table
 
 WORKLOADS = [
@@ -15,6 +17,13 @@ WORKLOADS = [
     warm_cell.spawn,
     first_cell,
     functools.partial(big_tensor, nbytes=1 << 24),
+    functools.partial(sharing.first_sharing, nbytes=1 << 24),
+    functools.partial(sharing.recycled_sharing, nbytes=1 << 24),
+    functools.partial(sharing.second_cells, nbytes=1 << 24),
+    functools.partial(sharing.mirroring, nbytes=1 << 24),
+    functools.partial(sharing.small_tensors, count=100),
+    functools.partial(results, nbytes=1 << 21),
+    functools.partial(memory, nbytes=1 << 26, nprocs=2),
 ]
 
 

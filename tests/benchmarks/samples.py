@@ -6,16 +6,21 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Seconds of nbshm and of what it is compared with, in the order in which they were taken, in turns."""
+    """What nbshm takes and what it is compared with, in the order in which they were taken, in turns.
+
+    In seconds, which are shown in milliseconds, or in MiB.
+    """
 
     workload: str
     peer: str
     ours: tuple[float, ...]
     theirs: tuple[float, ...]
+    unit: Literal["ms", "MiB"] = "ms"
 
     @property
     def ratio(self) -> float:
@@ -31,14 +36,31 @@ class Comparison:
 
 
 def compare(
-    workload: str, ours: Callable[[], object], theirs: Callable[[], object], *, peer: str, repetitions: int
+    workload: str,
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    *,
+    peer: str,
+    repetitions: int,
+    before: Callable[[], object] = lambda: None,
 ) -> Comparison:
-    """Time both in turns, and each first every other time: what disturbs the machine disturbs both."""
-    times: dict[Callable[[], object], list[float]] = {ours: [], theirs: []}
-    for repetition in range(repetitions):
-        for way in (ours, theirs) if repetition % 2 == 0 else (theirs, ours):
-            times[way].append(seconds(way))
-    return Comparison(workload=workload, peer=peer, ours=tuple(times[ours]), theirs=tuple(times[theirs]))
+    """Time both in turns; `before` is called before each, and is not timed."""
+    times = alternate(ours, theirs, repetitions=repetitions, before=before)
+    return Comparison(workload=workload, peer=peer, ours=times[0], theirs=times[1])
+
+
+def alternate(
+    *ways: Callable[[], object], repetitions: int, before: Callable[[], object] = lambda: None
+) -> list[tuple[float, ...]]:
+    """Time all in turns, and in the other order every other time: what disturbs the machine disturbs all."""
+    times: list[list[float]] = [[] for _ in ways]
+    order = list(zip(ways, times, strict=True))
+    for _ in range(repetitions):
+        for way, found in order:
+            before()
+            found.append(seconds(way))
+        order.reverse()
+    return [tuple(found) for found in times]
 
 
 def seconds(way: Callable[[], object]) -> float:
@@ -58,13 +80,14 @@ def table(comparisons: Sequence[Comparison]) -> str:
 
 
 def _row(comparison: Comparison) -> tuple[str, ...]:
+    scale, unit = (1000 if comparison.unit == "ms" else 1), f" {comparison.unit}"
     return (
         comparison.workload,
-        _with_range([1000 * value for value in comparison.ours], ".0f", " ms"),
+        _with_range([scale * value for value in comparison.ours], ".0f", unit),
         comparison.peer,
-        _with_range([1000 * value for value in comparison.theirs], ".0f", " ms"),
+        _with_range([scale * value for value in comparison.theirs], ".0f", unit),
         _with_range(comparison.ratios, ".2f", middle=comparison.ratio),
-        f"{1000 * comparison.difference:+.0f} ms",
+        f"{scale * comparison.difference:+.0f}{unit}",
     )
 
 

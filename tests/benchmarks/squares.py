@@ -3,3 +3,7 @@
 
 def square(rank):
     return rank**2
+
+
+def fill(rank, made):
+    made[rank].fill_(rank)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import faulthandler
 
 import pytest
-from benchmarks import warm_cell
+from benchmarks import sharing, warm_cell
 from benchmarks.big_tensor import big_tensor
 from benchmarks.first_cell import first_cell
+from benchmarks.memory import memory
+from benchmarks.results import results
 from benchmarks.samples import table
 
 REPETITIONS = 15
@@ -18,7 +20,22 @@ REPETITIONS = 15
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("workload", [warm_cell.forkserver, big_tensor, first_cell, warm_cell.spawn])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        warm_cell.forkserver,
+        big_tensor,
+        first_cell,
+        warm_cell.spawn,
+        sharing.first_sharing,
+        sharing.recycled_sharing,
+        sharing.second_cells,
+        sharing.mirroring,
+        sharing.small_tensors,
+        results,
+        memory,
+    ],
+)
 def test_ratios(workload, tmp_path):
     faulthandler.cancel_dump_traceback_later()  # long is how a benchmark should be
     print(f"\n{table(workload(tmp_path, REPETITIONS))}")
