@@ -1,4 +1,4 @@
-"""The memory of kernel and workers with a shared array, against its size (PSS: shared pages count divided)."""
+"""The memory of kernel and workers with a shared array, against its size (PSS: shared pages are divided)."""
 
 from __future__ import annotations
 
