@@ -29,7 +29,7 @@ def suggest(line: str, names: Iterable[str]) -> Suggestions | None:
     match = _LINE.match(line)
     if match is None:
         return _words(line)
-    options = [option for option in OPTIONS if option.session or match["magic"] == "%%"]
+    options = [option for option in OPTIONS if (option.cell if match["magic"] == "%%" else option.session)]
     *given, word = re.split(r"\s+", match["given"])
     key, equals, value = word.partition("=")
     if equals:

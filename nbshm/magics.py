@@ -227,6 +227,8 @@ def _new_defaults(line: str, defaults: Options) -> Options:
 def _in_force(name: str, defaults: Options) -> str:
     if name == "threads" and defaults.threads is None:
         return f"{defaults.threads_per_worker} (a share of the CPUs)"
+    if name == "standby" and defaults.standby is None:
+        return "auto (as many as the last run had ranks)"
     value = getattr(defaults, name)
     return f"{value:g}" if isinstance(value, float) else str(value).lower()
 

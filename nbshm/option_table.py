@@ -31,8 +31,9 @@ class Option:
     """One row of the table of options.
 
     `read` turns the text after `=` into a value and raises ValueError for a text that is not `allowed`, a
-    phrase. For a `number` people may want to give a variable; `takes_names` is of those that want names.
-    `choices` are values to offer, `also_called` what people write when they mean this option.
+    phrase. It is for a `cell`, for the `session` as its default, or for both. For a `number` people may want to
+    give a variable; `takes_names` is of those that want names. `choices` are values to offer, `also_called`
+    what people write when they mean this option.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Option:
     meaning: str
     allowed: str
     read: Callable[[str], Any]
+    cell: bool = True
     number: bool = False
     takes_names: bool = False
     choices: Callable[[], Sequence[str]] = tuple
@@ -56,6 +58,10 @@ def _whole_number(smallest: int, largest: float = math.inf) -> Callable[[str], i
         return number
 
     return read
+
+
+def _standby(text: str) -> int | None:
+    return None if text.lower() == "auto" else _whole_number(0, _MOST_RANKS)(text)
 
 
 def _seconds(text: str) -> float:
@@ -198,6 +204,18 @@ OPTIONS: tuple[Option, ...] = (
         read=_name,
         also_called=("bg", "job", "detach", "asynchronous", "async", "nowait"),
     ),
+    Option(
+        name="standby",
+        example="standby=4",
+        default="as many as the last run had ranks",
+        session=True,
+        meaning="processes kept ready for the next run (forkserver), each for one run",
+        allowed=f"a whole number from 0 to {_MOST_RANKS}, or auto",
+        read=_standby,
+        cell=False,
+        number=True,
+        choices=lambda: ("0", "auto"),
+    ),
 )
 
 
@@ -212,7 +230,13 @@ def help_text() -> str:
 def markdown_table() -> str:
     """Write the table of options for a README."""
     rows = [
-        f"| `{option.example}` | {option.default} | {'yes' if option.session else 'no'} | {option.meaning} |"
+        f"| `{option.example}` | {option.default} | {_session_in_words(option)} | {option.meaning} |"
         for option in OPTIONS
     ]
     return "\n".join(["| option | default | as session default | meaning |", "|---|---|---|---|", *rows])
+
+
+def _session_in_words(option: Option) -> str:
+    if not option.session:
+        return "no"
+    return "yes" if option.cell else "yes (only)"

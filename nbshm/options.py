@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ def _default_start_method() -> StartMethod:
 class Options:
     """How a parallel cell is to run; times are in seconds.
 
-    `threads` and `seed` are None where the person left them to nbshm.
+    `threads`, `seed` and `standby` are None where the person left them to nbshm.
     """
 
     nprocs: int = field(default_factory=allowed_cpus)
@@ -39,6 +39,7 @@ class Options:
     timeout: float | None = None
     grace: float = 2.0
     background: str | None = None
+    standby: int | None = None
 
     @property
     def threads_per_worker(self) -> int:
@@ -64,19 +65,31 @@ _BY_NAME = {option.name: option for option in OPTIONS}
 
 def parse(line: str, defaults: Options) -> Options:
     """Read the options of one cell; what the line leaves open is as in the session's defaults."""
-    return replace(defaults, **_settings(line, OPTIONS))
+    for option in _named(line):
+        if not option.cell:
+            raise OptionError(
+                f"{option.name} is a default of the session; set it in a line of its own: "
+                f"%parallel {option.example}."
+            )
+    return replace(defaults, **_settings(line, [option for option in OPTIONS if option.cell]))
 
 
 def parse_defaults(line: str, defaults: Options) -> Options:
     """Read new session defaults; OptionError for an option that belongs to one cell only."""
-    for token in _tokens(line):
-        name = token.partition("=")[0]
-        if name in _BY_NAME and not _BY_NAME[name].session:
+    for option in _named(line):
+        if not option.session:
             allowed = ", ".join(option.name for option in OPTIONS if option.session)
             raise OptionError(
-                f"{name} can't be a default of the session; write it after %%parallel. Defaults: {allowed}."
+                f"{option.name} can't be a default of the session; write it after %%parallel. "
+                f"Defaults: {allowed}."
             )
     return replace(defaults, **_settings(line, [option for option in OPTIONS if option.session]))
+
+
+def _named(line: str) -> Iterator[Option]:
+    """Yield the options whose names stand in the line."""
+    names = [token.partition("=")[0] for token in _tokens(line)]
+    return (_BY_NAME[name] for name in names if name in _BY_NAME)
 
 
 def _settings(line: str, options: Iterable[Option]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ the same code does the same there. Nothing is imported to capture it.
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import re
 import sys
@@ -33,11 +34,15 @@ class WarningFilter(NamedTuple):
 class Surroundings:
     """The notebook's surroundings as they were when the cell started, the same for all ranks.
 
+    `argv`, `authkey` and `start_method` (None if open yet) are what multiprocessing gives to children.
     `threads` is for torch and the BLAS in each worker, None to leave them as they are. `port` is free for the
     rendezvous of `torch.distributed`.
     """
 
     directory: str | None
+    argv: tuple[str, ...]
+    authkey: bytes
+    start_method: str | None
     path: tuple[str, ...]
     environment: dict[str, str]
     recursion_limit: int
@@ -56,6 +61,9 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
     """
     return Surroundings(
         directory=_directory(),
+        argv=tuple(sys.argv),
+        authkey=bytes(multiprocessing.current_process().authkey),
+        start_method=multiprocessing.get_start_method(allow_none=True),
         path=tuple(sys.path),
         environment=dict(os.environ),
         recursion_limit=sys.getrecursionlimit(),

@@ -87,7 +87,9 @@ def under_way(task: Task, session: Session, view: View, living: LivingRun) -> It
         for line in _notes(task, departure, session.notebook.namespace):
             view.show(Note(text=line))
         with interrupts_noted(living.interrupt):
-            workers = stack.enter_context(session.launcher.launch(options.nprocs, options.start_method))
+            workers = stack.enter_context(
+                session.launcher.launch(options.nprocs, options.start_method, standby=options.standby)
+            )
             supervisor = Supervisor(
                 workers, grace=options.grace, timeout=options.timeout, token=departure.job.token
             )

@@ -19,6 +19,15 @@ def descriptors_for(nprocs: int) -> int:
     return nprocs * _FOR_A_WORKER + _FOR_A_RUN
 
 
+_SMALL_SHARE = 4
+
+
+def can_stand_by(many: int) -> bool:
+    """Tell whether so many workers may stand by: they are to take a small share of the descriptors left."""
+    needed = _SMALL_SHARE * _FOR_A_WORKER * many
+    return allow_descriptors(needed) >= needed
+
+
 def check_workers(nprocs: int) -> None:
     """Raise OptionError where this process may not open what that many workers need."""
     needed = descriptors_for(nprocs)

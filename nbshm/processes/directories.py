@@ -6,12 +6,8 @@ it ends in order; a killed one leaves it. The name is part of a process's config
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator
-from multiprocessing import process
-from typing import Any
 
 from nbshm.errors import ParallelError
 from nbshm.processes.sweeping import Sweeper
@@ -27,17 +23,6 @@ class Directory:
         self._sweeper = sweeper
         sweeper.begin_directory(self.path)
 
-    @contextlib.contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Let processes that are made inside the block, and their children, put their files here."""
-        configuration = _configuration()
-        before = configuration.get("tempdir")
-        configuration["tempdir"] = self.path
-        try:
-            yield
-        finally:
-            configuration["tempdir"] = before
-
     def close(self) -> None:
         """Remove the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
@@ -52,9 +37,3 @@ def _new_directory() -> str:
             f"workers need a temporary directory, and none can be made in {tempfile.gettempdir()}: "
             f"{error.strerror}. Make room for it there, or restart the kernel with another TMPDIR."
         ) from error
-
-
-def _configuration() -> dict[str, Any]:
-    """Return what children of this process inherit; `multiprocessing.util.get_temp_dir` looks there first."""
-    configuration: dict[str, Any] = process.current_process()._config  # type: ignore[attr-defined]  # noqa: SLF001  # see above
-    return configuration

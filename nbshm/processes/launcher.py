@@ -1,33 +1,31 @@
 """Start the workers of a run, whatever the start method, and own what all runs share.
 
-    launch ── socketpair, two pipes ──▶ start method ──▶ process: life.main(its end of the socket)
+    launch ── socketpair ──▶ start method ──▶ process: life.main(its end of the socket)
        └───── Setup(rank, nprocs) + stdout, stderr, lifeline, page ────▶┘   (over that socket; then the job)
 
-One road for all start methods, also for a worker that stands ready before there is a job.
+One road for all start methods, also for a worker that stood by before there was a run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-import pickle
-import socket
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import util
+from collections.abc import Sequence
 
 from nbshm.option_table import StartMethod
-from nbshm.processes.allowances import check_workers
+from nbshm.processes.allowances import can_stand_by, check_workers
 from nbshm.processes.keeping import Keeper
 from nbshm.processes.kernel_signals import interrupts_put_off
 from nbshm.processes.lifelines import Lifeline
 from nbshm.processes.messages import Setup
-from nbshm.processes.places import new_page
+from nbshm.processes.newcomers import Newcomer
 from nbshm.processes.servers import Server
+from nbshm.processes.standby import Standby
 from nbshm.processes.start_methods import ForkMethod, ForkserverMethod, Method, SpawnMethod
 from nbshm.processes.sweeping import Sweeper
-from nbshm.processes.transport import Channel
-from nbshm.processes.workers import Worker, Workers
+from nbshm.processes.workers import Workers
 
 PRELOAD = ("nbshm.worker.preload",)
 
@@ -44,6 +42,7 @@ class Launcher:
         self.keeper = Keeper(self.sweeper)
         self._server = Server(self.sweeper, preload=preload)
         self._lifeline = Lifeline()
+        self._standby = Standby(self._from_server)
         self._closed = False
         self._methods: dict[StartMethod, Method] = {
             "forkserver": ForkserverMethod(self._server),
@@ -63,8 +62,11 @@ class Launcher:
         self._server.renew()
         self.prepare()
 
-    def launch(self, nprocs: int, method: StartMethod) -> Workers:
+    def launch(self, nprocs: int, method: StartMethod, *, standby: int | None = 0) -> Workers:
         """Start `nprocs` workers and tell each who it is; they wait for their job then.
+
+        When they are closed, `standby` workers of the forkserver are made ready for the next run, if this one
+        came from it; None for as many.
 
         Raises
         ------
@@ -74,13 +76,15 @@ class Launcher:
         """
         check_workers(nprocs)
         workers = Workers(self.sweeper)
-        way = self._methods[method]
         try:
-            with interrupts_put_off(), way.starting(), workers.directory.in_use():
-                self._start_all(workers, nprocs, way)
+            with interrupts_put_off(), self._methods[method].starting():
+                self._start_all(workers, nprocs, method)
         except BaseException:
             workers.close()
             raise
+        if method == "forkserver":
+            many = nprocs if standby is None else standby
+            workers.when_closed(functools.partial(self._standby.want, many if can_stand_by(many) else 0))
         return workers
 
     def close(self) -> None:
@@ -88,6 +92,7 @@ class Launcher:
         if self._closed:
             return
         self._closed = True
+        self._standby.close()
         self._lifeline.close()
         self._server.close()
         self.keeper.close()
@@ -95,51 +100,35 @@ class Launcher:
 
     def forget(self) -> None:
         """Let go, in a forked child of the kernel, of what tells others that the kernel lives."""
+        self._standby.forget()
         self._lifeline.forget()
         self._server.forget()
         self.keeper.forget()
         self.sweeper.forget()
 
-    def _start_all(self, workers: Workers, nprocs: int, method: Method) -> None:
+    def _start_all(self, workers: Workers, nprocs: int, method: StartMethod) -> None:
         """Ask for all processes before the first is waited for: a forkserver makes one after the other."""
-        with contextlib.ExitStack() as births:
-            asked = [births.enter_context(self._birth(rank, nprocs, method)) for rank in range(nprocs)]
-            for bear in asked:
-                workers.add(bear())
+        directory = workers.directory.path
+        with contextlib.ExitStack() as stack:
+            newcomers = []
+            for rank in range(nprocs):
+                newcomer = stack.enter_context(contextlib.closing(self._newcomer(method)))
+                newcomer.settle(Setup(rank=rank, nprocs=nprocs, directory=directory), self._lifeline.read_end)
+                newcomers.append(newcomer)
+            for newcomer in newcomers:
+                workers.add(newcomer.worker())
         workers.be_swept()
 
-    @contextlib.contextmanager
-    def _birth(self, rank: int, nprocs: int, method: Method) -> Iterator[Callable[[], Worker]]:
-        """Ask for a process and tell it who it is; give what waits for it and makes its `Worker`."""
-        with contextlib.ExitStack() as kernel_ends, contextlib.ExitStack() as worker_ends:
-            ours, theirs = socket.socketpair()
-            kernel_ends.enter_context(ours)
-            worker_ends.enter_context(theirs)
-            stdout, stderr = (_pipe(kernel_ends, worker_ends) for _ in range(2))
-            util.register_after_fork(ours, socket.socket.close)  # a forked child has no business with it
-            page = new_page()
-            kernel_ends.callback(os.close, page)
-            channel = Channel(ours)
-            popen = method.start(theirs, self._work, name=f"nbshm-rank-{rank}")
-            setup = pickle.dumps(Setup(rank=rank, nprocs=nprocs))
-            with contextlib.suppress(BrokenPipeError):  # it has died already; supervision will tell
-                channel.send(setup, [stdout[1], stderr[1], self._lifeline.read_end, page])
+    def _newcomer(self, method: StartMethod) -> Newcomer:
+        """Return a process that stands by, or ask for one."""
+        if method != "forkserver":
+            return Newcomer(self._methods[method], self._work)
+        self._server.ensure_started()
+        return self._standby.take(self._server.pid) or self._from_server()
 
-            def bear() -> Worker:
-                worker = Worker(
-                    rank=rank, popen=popen, channel=channel, stdout=stdout[0], stderr=stderr[0], page=page
-                )
-                kernel_ends.pop_all()
-                return worker
-
-            yield bear
-
-
-def _pipe(kernel_ends: contextlib.ExitStack, worker_ends: contextlib.ExitStack) -> tuple[int, int]:
-    read_end, write_end = os.pipe()
-    kernel_ends.callback(os.close, read_end)
-    worker_ends.callback(os.close, write_end)
-    return read_end, write_end
+    def _from_server(self) -> Newcomer:
+        self._server.ensure_started()
+        return Newcomer(self._methods["forkserver"], self._work, server=self._server.pid)
 
 
 def _let_go_in_forked_children(launcher: Launcher) -> None:

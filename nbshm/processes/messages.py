@@ -9,11 +9,13 @@ from dataclasses import dataclass
 class Setup:
     """The first message: who the worker is.
 
-    Its descriptors are stdout, stderr, the lifeline, and the page on which the worker notes its place.
+    `directory` is for the files of multiprocessing. Its descriptors are stdout, stderr, the lifeline, and the
+    page on which the worker notes its place.
     """
 
     rank: int
     nprocs: int
+    directory: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

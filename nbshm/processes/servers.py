@@ -19,6 +19,7 @@ from typing import Any
 from nbshm.default_start_method import start_method_kept
 from nbshm.processes.directories import Directory
 from nbshm.processes.sweeping import Sweeper
+from nbshm.processes.temporary import files_in
 from nbshm.processes.trackers import ensure_tracker
 
 
@@ -92,7 +93,7 @@ class Server:
     def _start(self) -> None:
         ensure_tracker()  # it unblocks SIGINT behind it, so it comes first
         self._directory = Directory(self._sweeper)
-        with interrupts_blocked(), start_method_kept(), self._directory.in_use():
+        with interrupts_blocked(), start_method_kept(), files_in(self._directory.path):
             self._current.ensure_running()
         if self.pid is not None:
             self._sweeper.begin_groups(self.pid)

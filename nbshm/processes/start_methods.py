@@ -20,7 +20,6 @@ from contextlib import AbstractContextManager
 from multiprocessing import (
     context,
     forkserver,
-    get_start_method,
     popen_fork,
     popen_forkserver,
     popen_spawn_posix,
@@ -44,7 +43,7 @@ class Method(Protocol):
     def starting(self) -> AbstractContextManager[None]:
         """Return the state in which this process has to be while it starts workers."""
 
-    def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
+    def start(self, connection: socket.socket, work: str) -> Popen:
         """Start a worker; it has SIGINT blocked until it leads a process group of its own."""
 
 
@@ -58,9 +57,9 @@ class ForkserverMethod:
         """Return nothing special: the server has interrupts blocked, and to wait for it may take long."""
         return contextlib.nullcontext()
 
-    def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
+    def start(self, connection: socket.socket, work: str) -> Popen:
         """Ask the server for a process."""
-        return _ForkserverPopen(WorkerProcess(connection, work, name=name), self._server)
+        return _ForkserverPopen(WorkerProcess(connection, work), self._server)
 
 
 class SpawnMethod:
@@ -71,9 +70,9 @@ class SpawnMethod:
         ensure_tracker()  # it unblocks SIGINT behind it, so it comes first
         return interrupts_blocked()
 
-    def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
+    def start(self, connection: socket.socket, work: str) -> Popen:
         """Start the interpreter."""
-        return _SpawnPopen(WorkerProcess(connection, work, name=name))
+        return _SpawnPopen(WorkerProcess(connection, work))
 
 
 class ForkMethod:
@@ -89,9 +88,9 @@ class ForkMethod:
             warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*multi-threaded")
             yield
 
-    def start(self, connection: socket.socket, work: str, *, name: str) -> Popen:
+    def start(self, connection: socket.socket, work: str) -> Popen:
         """Fork."""
-        return popen_fork.Popen(ForkedWorkerProcess(connection, work, name=name))
+        return popen_fork.Popen(ForkedWorkerProcess(connection, work))
 
 
 class _ForkserverPopen(popen_forkserver.Popen):
@@ -173,14 +172,13 @@ def _pickled(worker: WorkerProcess, popen: Any) -> bytes:
 
 
 def _preparation(name: str) -> dict[str, Any]:
-    """Return what `multiprocessing.spawn.prepare` is to do in a worker, before anything is imported there."""
+    """Return what `multiprocessing.spawn.prepare` is to do in a worker, before anything is imported there.
+
+    What may be different for each run travels with the job.
+    """
     directory = process.ORIGINAL_DIR  # type: ignore[attr-defined]  # typeshed leaves it out
-    preparation: dict[str, Any] = {
+    return {
         "name": name,
-        "authkey": process.current_process().authkey,
         "sys_path": [entry or directory for entry in sys.path],
-        "sys_argv": sys.argv,
         "orig_dir": directory,
     }
-    default = get_start_method(allow_none=True)
-    return preparation if default is None else {**preparation, "start_method": default}

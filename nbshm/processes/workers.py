@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol
 
@@ -154,6 +154,7 @@ class Workers(Sequence[Worker]):
     def __init__(self, sweeper: Sweeper) -> None:
         self._workers: list[Worker] = []
         self._sweeper = sweeper
+        self._when_closed = contextlib.ExitStack()
         self.directory = Directory(sweeper)
 
     def __getitem__(self, rank: int) -> Worker:  # type: ignore[override]  # nobody slices ranks
@@ -191,6 +192,10 @@ class Workers(Sequence[Worker]):
         for worker in self:
             worker.channel.flush()
 
+    def when_closed(self, action: Callable[[], object]) -> None:
+        """Have something done when all workers have ended."""
+        self._when_closed.callback(action)
+
     def close(self) -> None:
         """End every worker that still lives, at once, and close what belongs to them."""
         for worker in self:
@@ -202,6 +207,7 @@ class Workers(Sequence[Worker]):
             # What they have put on a queue by name is lost with the run; torch's managers may be gone, too.
             remove_names(worker.pid for worker in self)
         self.directory.close()
+        self._when_closed.close()
 
 
 def _open_pidfd(pid: int) -> int | None:

@@ -1,7 +1,7 @@
 """A worker's life: set up, wait for a job, work, end.
 
-A worker is told who it is by the first message on its socket and what to do by the second; between the two it
-may stand ready for as long as the kernel likes. What goes wrong before the work begins is told as an event
+A worker is told who it is by the first message on its socket and what to do by the second; it may stand ready
+for the first as long as the kernel likes. What goes wrong before the work begins is told as an event
 too.
 """
 
@@ -16,12 +16,13 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
+from multiprocessing.process import BaseProcess, current_process
 from typing import TypeAlias
 
 from nbshm.events import Event, Failed, Interrupted
 from nbshm.processes.messages import Release, Setup
 from nbshm.processes.readiness import wait_readable
+from nbshm.processes.temporary import put_files_in
 from nbshm.processes.transport import Channel, Frame
 from nbshm.tracebacks import report_exception
 from nbshm.worker import lifeline, standard_streams
@@ -81,8 +82,8 @@ class WorkerProcess(BaseProcess):
 
     _start_method = None  # in the worker, the default start method stays what it is in the notebook
 
-    def __init__(self, connection: socket.socket, work: str, *, name: str) -> None:
-        super().__init__(name=name)
+    def __init__(self, connection: socket.socket, work: str) -> None:
+        super().__init__(name="nbshm-worker")
         self._connection = connection
         self._work = work
 
@@ -134,6 +135,8 @@ def _take_seat(channel: Channel) -> Seat | None:
     if frame is None:
         return None
     setup: Setup = pickle.loads(frame.payload)
+    current_process().name = f"nbshm-rank-{setup.rank}"
+    put_files_in(setup.directory)
     stdout, stderr, line, page = frame.fds
     lifeline.arm(line)
     standard_streams.redirect(stdout, stderr)

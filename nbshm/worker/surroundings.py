@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import multiprocessing
 import os
 import random
 import re
@@ -53,6 +54,10 @@ def _enter(surroundings: Surroundings) -> None:
     if surroundings.directory is not None:
         os.chdir(surroundings.directory)
     sys.path[:] = surroundings.path
+    sys.argv[:] = surroundings.argv
+    multiprocessing.current_process().authkey = surroundings.authkey
+    if surroundings.start_method is not None:
+        multiprocessing.set_start_method(surroundings.start_method, force=True)
     sys.setrecursionlimit(surroundings.recursion_limit)
     if logging.getLogger().level != surroundings.log_level:  # setting it looks at every logger that there is
         logging.getLogger().setLevel(surroundings.log_level)
