@@ -153,6 +153,8 @@ class ParallelMagics(Magics):
     def show_or_set_defaults(self, line: str) -> None:  # noqa: D102  # above
         if line.strip():
             self.defaults = _new_defaults(line, self.defaults)
+            if self.defaults.standby is not None:
+                self.session.launcher.stand_by(self.defaults.standby)
         for option in OPTIONS:
             if option.session:
                 print(f"{option.name}={_in_force(option.name, self.defaults)}")  # noqa: T201  # what the magic is for

@@ -31,9 +31,9 @@ class Option:
     """One row of the table of options.
 
     `read` turns the text after `=` into a value and raises ValueError for a text that is not `allowed`, a
-    phrase. It is for a `cell`, for the `session` as its default, or for both. For a `number` people may want to
-    give a variable; `takes_names` is of those that want names. `choices` are values to offer, `also_called`
-    what people write when they mean this option.
+    phrase. It is for a `cell`, for the `session` as its default, or for both. For a `number` people may want
+    to give a variable; `takes_names` is of those that want names. `choices` are values to offer,
+    `also_called` what people write when they mean this option.
     """
 
     name: str

@@ -20,6 +20,8 @@ NAME_SEMAPHORES = (
     "multiprocessing.current_process()._config['semprefix'] = f'/tested-{os.getpid()}'"
 )
 MARK = "NBSHM_TESTED_KERNEL"
+NOBODY_STANDS_BY = "%parallel standby=0"  # each run is to leave as many processes as it found, the same ones
+AS_MANY_STAND_BY = "%parallel standby=auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +130,7 @@ def traced_kernel(directory: Path) -> Iterator[Traces]:
     name, _, value = mark.partition("=")
     with kernel(work, env={**os.environ, name: value, "TMPDIR": str(temporary)}) as notebook:
         notebook.run(NAME_SEMAPHORES).check()
+        notebook.run(NOBODY_STANDS_BY).check()
         yield Traces(notebook, mark=mark, temporary=temporary, foreign=foreign)
 
 

@@ -17,7 +17,7 @@ def offered(line: str) -> tuple[str, ...]:
 
 
 def test_all_options_are_offered_after_the_magic() -> None:
-    assert offered("%%parallel ") == tuple(f"{option.name}=" for option in OPTIONS)
+    assert offered("%%parallel ") == tuple(f"{option.name}=" for option in OPTIONS if option.cell)
 
 
 def test_options_that_are_given_are_not_offered_again() -> None:
@@ -26,7 +26,11 @@ def test_options_that_are_given_are_not_offered_again() -> None:
 
 
 def test_only_options_of_the_session_are_offered_as_defaults() -> None:
-    assert offered("%parallel s") == ("start_method=",)
+    assert offered("%parallel s") == ("start_method=", "standby=")
+
+
+def test_options_of_the_session_alone_are_not_offered_for_a_cell() -> None:
+    assert offered("%%parallel sta") == ("start_method=",)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ from nbshm.session import CellNumbers
 class Session:
     shell = get_ipython()
     runs = ()
+    class launcher:
+        stand_by = staticmethod(print)
     class notebook:
         cells = CellNumbers(get_ipython())
 
@@ -132,11 +134,23 @@ def test_an_option_that_the_run_refuses_is_told_in_one_line(session: Kernel) -> 
 def test_defaults_of_the_session_are_shown_set_and_used(session: Kernel) -> None:
     assert "nprocs=" in session.run("%parallel").check().stdout
     shown = session.run("%parallel nprocs=5 timeout=60").check().stdout.splitlines()
-    assert [shown[0], *shown[3:]] == ["nprocs=5", "timeout=60", "grace=2"]
+    assert [shown[0], *shown[3:]] == [
+        "nprocs=5",
+        "timeout=60",
+        "grace=2",
+        "standby=auto (as many as the last run had ranks)",
+    ]
     session.run("runs.clear()")
     session.run("%%parallel\nrank").check()
     assert session.value("(runs[0][1].nprocs, runs[0][1].timeout)") == (5, 60.0)
     session.run("%parallel timeout=none").check()
+
+
+def test_who_stands_by_is_for_the_session(session: Kernel) -> None:
+    assert "standby is a default of the session" in refused(session, "%%parallel standby=2\nrank")
+    told, *_, shown = session.run("%parallel standby=0").check().stdout.splitlines()
+    assert (told, shown) == ("0", "standby=0")
+    assert "standby=auto" in session.run("%parallel standby=auto").check().stdout
 
 
 def test_a_refused_default_changes_nothing(session: Kernel) -> None:
@@ -176,7 +190,7 @@ def test_the_help_is_complete(session: Kernel) -> None:
         ("%%parallel np", ["nprocs="], "np"),
         ("%%parallel nprocs=2 start_method=", ["forkserver", "spawn", "fork"], ""),
         ("%%parallel nprocs=2 start_method=fo", ["forkserver", "fork"], "fo"),
-        ("%parallel st", ["start_method="], "st"),
+        ("%parallel st", ["start_method=", "standby="], "st"),
     ],
 )
 def test_tab_completes_options_and_values(

@@ -83,9 +83,12 @@ class Launcher:
             workers.close()
             raise
         if method == "forkserver":
-            many = nprocs if standby is None else standby
-            workers.when_closed(functools.partial(self._standby.want, many if can_stand_by(many) else 0))
+            workers.when_closed(functools.partial(self.stand_by, nprocs if standby is None else standby))
         return workers
+
+    def stand_by(self, many: int) -> None:
+        """Have that many workers of the forkserver ready in a moment, or none if that takes too much."""
+        self._standby.want(many if can_stand_by(many) else 0)
 
     def close(self) -> None:
         """End the forkserver, the keeper, the sweeper and, by the lifeline, every worker that still lives."""

@@ -40,12 +40,8 @@ class Newcomer:
 
     @property
     def lives(self) -> bool:
-        """Whether the process is there; waits for a forkserver that has not made it yet."""
-        try:
-            self._popen.pid  # noqa: B018  # what can be read after it is the exit code
-        except EOFError:  # the forkserver has gone before
-            return False
-        return not wait_readable(self._popen.sentinel, 0)
+        """Whether the process is there, or will be: it says nothing, and its socket ends with it."""
+        return not wait_readable(self._channel.fileno(), 0)
 
     def settle(self, setup: Setup, lifeline: int) -> None:
         """Tell the process who it is, without waiting for it."""

@@ -41,7 +41,7 @@ class Standby:
         return None
 
     def want(self, many: int) -> None:
-        """Have that many stand by in a moment."""
+        """Have that many stand by: those that are too many go, those that are missing come in a moment."""
         self._wanted = many
         self._drop(many)
         if self._timer is not None:

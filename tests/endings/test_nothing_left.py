@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 from conftest import wait_for_files
@@ -57,6 +58,19 @@ def test_a_killed_kernel_leaves_nothing(tmp_path, method, strategy):
             os.kill(traces.pid, signal.SIGKILL)
         # torch's own manager of named storages looks every two seconds whether anybody needs it
         traces.wait_for_nothing(seconds=2 if strategy == "file_descriptor" else 5)
+
+
+def test_workers_that_stand_by_end_with_a_killed_kernel(tmp_path):
+    with traced_kernel(tmp_path) as traces:
+        notebook = traces.kernel
+        before = traces.footprint().processes
+        notebook.run("%parallel standby=3").check()
+        limit = time.monotonic() + 30
+        while len(traces.footprint().processes - before) < len(["one", "two", "three"]):
+            assert time.monotonic() < limit, "nobody stands by"
+            time.sleep(0.01)
+        os.kill(traces.pid, signal.SIGKILL)
+        traces.wait_for_nothing(seconds=2)
 
 
 @pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])

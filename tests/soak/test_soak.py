@@ -14,7 +14,7 @@ import time
 
 import pytest
 from kernels import Reply
-from leaks import added, traced_kernel
+from leaks import AS_MANY_STAND_BY, NOBODY_STANDS_BY, added, traced_kernel
 
 CELLS = int(os.environ.get("NBSHM_SOAK_CELLS", "2000"))
 SEED = int(os.environ.get("NBSHM_SOAK_SEED", str(time.time_ns() % 100_000)))
@@ -68,13 +68,16 @@ def test_thousands_of_cells_leave_nothing(tmp_path):
             notebook.run(f"%%parallel nprocs=2 start_method={method}\n1 / 0")
         forget_outputs(notebook)
         before, began = traces.footprint(), time.monotonic()
+        notebook.run(AS_MANY_STAND_BY).check()
         endings: collections.Counter[str] = collections.Counter()
         for number in range(1, CELLS + 1):
             endings[one(chance, traces, before)] += 1
             if number % LOOK_EVERY == 0 or number == CELLS:
                 forget_outputs(notebook)
+                notebook.run(NOBODY_STANDS_BY).check()
                 now = traces.wait_for_no_more_than(before, seconds=10)
                 assert now.rss - before.rss < MOST_GROWTH, f"{(now.rss - before.rss) >> 20} MB more"
+                notebook.run(AS_MANY_STAND_BY).check()
                 tell(number, began, before, now, endings)
 
 
