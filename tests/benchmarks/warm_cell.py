@@ -1,13 +1,16 @@
 """A cell of almost nothing in four fresh workers, against torch's own way to start four processes.
 
 Each runs in a kernel of its own. What is timed is what a person waits for: from sending the cell to its end.
+Once with workers that stand by, as they do by default, and once with all made when the cell is run.
 """
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,12 +27,14 @@ import squares
 multiprocessing.set_forkserver_preload(["torch", "squares"])
 """
 _THEIR_IMPORTS = "import torch.multiprocessing"
+_REST = 0.3
+"""Seconds in which workers are made ready for the next run, and what is over is cleared away."""
 _OUR_IMPORTS = "import nbshm.worker.life, nbshm.worker.work"
 
 
 def forkserver(directory: Path, repetitions: int) -> list[Comparison]:
     """Compare with torch's processes from a forkserver that has preloaded torch and the function's module."""
-    return [_compare(directory, "forkserver", repetitions)]
+    return [_compare(directory, "forkserver", repetitions, standby=standby) for standby in ("auto", "0")]
 
 
 def spawn(directory: Path, repetitions: int) -> list[Comparison]:
@@ -44,17 +49,19 @@ def spawn(directory: Path, repetitions: int) -> list[Comparison]:
     return [_compare(directory, "spawn", repetitions), imports]
 
 
-def _compare(directory: Path, method: str, repetitions: int) -> Comparison:
+def _compare(directory: Path, method: str, repetitions: int, *, standby: str = "auto") -> Comparison:
     with _kernels(directory) as (ours, theirs):
+        ours.run(f"%parallel standby={standby}").check()
         cells = _OUR_CELL.format(method=method), _THEIR_CELL.format(method=method)
         assert ours.run(cells[0]).check().result == {"text/plain": "[0, 1, 4, 9]"}
         theirs.run(cells[1]).check()
         return compare(
-            f"warm cell, {method}",
+            f"warm cell, {method}, standby={standby}",
             lambda: ours.run(cells[0]).check(),
             lambda: theirs.run(cells[1]).check(),
             peer=f"start_processes, {method}",
             repetitions=repetitions,
+            before=functools.partial(time.sleep, _REST),
         )
 
 
