@@ -66,6 +66,7 @@ class _Judge:
         self._buffers = buffers
         self._segments = segments
         self._space = space
+        self._last_segment: Segment | None = None
         self._families = _families(buffers, names)
         self._explains = _storage_census(buffers, names)
 
@@ -88,7 +89,7 @@ class _Judge:
         return family.address, family.nbytes, number
 
     def _about(self, region: Region) -> Decision:
-        segment = self._segments.find(region.address, region.nbytes)
+        segment = self._segment_of(region)
         if segment is not None:
             return Stays(region=region, home=segment, offset=region.address - segment.address)
         move = self._move_of(region)
@@ -98,6 +99,13 @@ class _Judge:
         if file is not None:
             return Stays(region=region, home=file[0], offset=file[1])
         return Copied(region=region, back=self._is_written(region))
+
+    def _segment_of(self, region: Region) -> Segment | None:
+        """Return the segment that a region lies in; thousands one after the other may lie in the same."""
+        last = self._last_segment
+        if last is None or not last.holds(region.address, region.nbytes):
+            self._last_segment = self._segments.find(region.address, region.nbytes)
+        return self._last_segment
 
     def _move_of(self, region: Region) -> Callable[[Segment, int], None] | None:
         """Return how a region is moved, if it can be."""

@@ -107,7 +107,7 @@ class _Travelling:
         file = status.st_dev, status.st_ino
         buffer = self._by_file.get(file)
         if buffer is not None:
-            return Segment(buffer=buffer)
+            return Segment.used_by(buffer)
         self._by_file[file] = segment.buffer
         return self._by_address.add(segment)
 

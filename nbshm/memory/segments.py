@@ -32,6 +32,7 @@ class Segment:
     """
 
     buffer: Buffer
+    pages: Pages
 
     @classmethod
     def create(cls, nbytes: int) -> Segment:
@@ -48,13 +49,12 @@ class Segment:
         """Begin a use of pages."""
         buffer: Buffer = (ctypes.c_ubyte * nbytes).from_buffer(pages)
         buffer.pages = pages  # type: ignore[attr-defined]  # ctypes keeps them too, and does not say where
-        return cls(buffer=buffer)
+        return cls(buffer=buffer, pages=pages)
 
-    @property
-    def pages(self) -> Pages:
-        """The pages that it lies in."""
-        pages: Pages = self.buffer.pages  # type: ignore[attr-defined]  # as above
-        return pages
+    @classmethod
+    def used_by(cls, buffer: Buffer) -> Segment:
+        """Return the segment of that buffer."""
+        return cls(buffer=buffer, pages=buffer.pages)  # type: ignore[attr-defined]  # as above
 
     @property
     def fd(self) -> int:
@@ -70,6 +70,10 @@ class Segment:
     def nbytes(self) -> int:
         """Its size, which may be less than that of its pages."""
         return len(self.buffer)
+
+    def holds(self, address: int, nbytes: int) -> bool:
+        """Tell whether all of that memory lies in it."""
+        return self.address <= address and address + nbytes <= self.address + self.nbytes
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a descriptor, with the means of multiprocessing."""
@@ -111,10 +115,10 @@ class Segments:
         buffer = self._by_address.get(self._addresses[before]) if before >= 0 else None
         if buffer is None or address + nbytes > self._addresses[before] + len(buffer):
             return None
-        return Segment(buffer=buffer)
+        return Segment.used_by(buffer)
 
     def __iter__(self) -> Iterator[Segment]:
-        return (Segment(buffer=buffer) for buffer in list(self._by_address.values()))
+        return (Segment.used_by(buffer) for buffer in list(self._by_address.values()))
 
     def __len__(self) -> int:
         return len(self._by_address)
