@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nbshm.runs import Run
     from nbshm.session import Session
     from nbshm.sharing import empty, share, zeros
+    from nbshm.starting import spawn, start_processes
     from nbshm.worker.ranks import barrier, claim, device, lock, progress
 
     last: Run | None
@@ -45,6 +46,8 @@ __all__ = [
     "lock",
     "progress",
     "share",
+    "spawn",
+    "start_processes",
     "zeros",
 ]
 
@@ -52,6 +55,7 @@ _HOMES = {
     "nbshm.errors": ("CannotSend", "NoRoom", "ParallelError", "RunTimedOut"),
     "nbshm.failures": ("RankDied", "RankRaised"),
     "nbshm.sharing": ("empty", "share", "zeros"),
+    "nbshm.starting": ("spawn", "start_processes"),
     "nbshm.worker.ranks": ("barrier", "claim", "device", "lock", "progress"),
 }
 

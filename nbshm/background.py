@@ -10,7 +10,7 @@ import queue
 import threading
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ from nbshm.jobs import Body
 from nbshm.living import LivingRun
 from nbshm.options import Options
 from nbshm.processes.kernel_signals import interrupts_put_off
+from nbshm.processes.workers import Workers
 from nbshm.results import Results
 from nbshm.runs import Run
 from nbshm.session import Session
@@ -110,6 +111,14 @@ class BackgroundRun:
             raise self._course.failure.with_traceback(None)
         return True
 
+    def allow(self, grace: float) -> None:
+        """Give ranks that must stop from now on that many seconds for their `finally` blocks."""
+        self._course.living.allow(grace)
+
+    def exitcode(self, rank: int) -> int | None:
+        """Return the exit code of a rank as in multiprocessing; None as long as the run goes on."""
+        return self._course.run.exitcodes[rank] if self._course.run else None
+
     def stop(self) -> None:
         """End the run as an interrupt ends a cell, so that `finally` blocks run, and wait until it has ended.
 
@@ -145,8 +154,10 @@ def start(body: Body, session: Session, options: Options) -> None:
     session.notebook.namespace[name] = launch(task, session, name=name)
 
 
-def launch(task: Task, session: Session, *, name: str) -> BackgroundRun:
-    """Start a task's workers, and a thread that supervises them."""
+def launch(
+    task: Task, session: Session, *, name: str, note: Callable[[Workers], None] | None = None
+) -> BackgroundRun:
+    """Start a task's workers, and a thread that supervises them; `note` is shown the workers before."""
     living = LivingRun(name=f"{name} ({task.cell})", grace=task.options.grace, body=task.body)
     view = choose_view(session.shell)
     view.begin(task.options.nprocs, stop=living.stop)
@@ -155,6 +166,8 @@ def launch(task: Task, session: Session, *, name: str) -> BackgroundRun:
         with session.runs.turn:
             whole.enter_context(session.runs.counting(living))
             current = journey.enter_context(under_way(task, session, view, living))
+        if note is not None:
+            note(current.workers)
         course = _Course(
             name=name, cell=task.cell, living=living, cells=session.notebook.cells, current=current
         )

@@ -26,10 +26,15 @@ def current_body(source: str, line: str, shell: InteractiveShell, numbers: Mappi
     own under its magic's line, so that its lines are told in the same way.
     """
     raw, filename = _raw_cell(shell), _code_name(shell)
-    first, number = line_of_body(raw, source), numbers.get(filename or "", shell.execution_count)
+    first, number = line_of_body(raw, source), running_cell(shell, numbers)
     if first is None or filename is None:
         raw, first, filename = f"{_MAGIC} {line}\n{source}", 2, f"<{_MAGIC} called in In [{number}]>"
     return Body(source=source, cell=raw, origin=Origin(filename=filename, line=first, cell=number))
+
+
+def running_cell(shell: InteractiveShell, numbers: Mapping[str, int]) -> int:
+    """Return the number of the cell that runs now."""
+    return numbers.get(_code_name(shell) or "", shell.execution_count)
 
 
 def line_of_body(cell: str, source: str) -> int | None:

@@ -9,6 +9,7 @@ are sent, as to any worker, and bound in the worker's `__main__`.
 from __future__ import annotations
 
 import contextlib
+import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from typing import Any
 from nbshm.attributes import found_at
 from nbshm.definitions.by_value import reduce_function
 from nbshm.definitions.names import code_names
-from nbshm.jobs import Program, Tail
+from nbshm.jobs import Cell, Program, Tail
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.reach import reachable
 from nbshm.options import OptionError, Options
@@ -76,10 +77,18 @@ def pack_for_fork(
             holders[name] = namespace[name]
     pickler = make_pickler(_Reference(namespace))
     pickler.dump(Tail(values=holders, state={}, contents={}))
-    program = Program(steps=(), values=pickler.stream, cells={}, left_out={})
+    program = Program(steps=(), values=pickler.stream, cells=_cells(notebook), left_out={})
     return PackedForFork(
         packed=Packed(program=program, pickler=pickler, names=frozenset(names)), private=tuple(private)
     )
+
+
+def _cells(notebook: Notebook) -> dict[str, Cell]:
+    """Return all cells: any of their code may run in a forked worker, which calls them by their numbers."""
+    return {
+        filename: Cell(text="".join(linecache.getlines(filename)), number=number)
+        for filename, number in notebook.cells.items()
+    }
 
 
 def _holds_memory(value: Any, pickler: CapturingPickler) -> bool | None:

@@ -49,12 +49,15 @@ class Origin:
 class Body:
     """The text to run: `source` is the cell below its `%%parallel` line, which begins at `origin.line`.
 
-    `cell` is the whole cell as the person sees it, for tracebacks.
+    `cell` is the whole cell as the person sees it, for tracebacks. `is_call`: it is no text of the person's,
+    but calls a function, whose value need not be sendable. `daemon`: its process may have no children.
     """
 
     source: str
     cell: str
     origin: Origin
+    is_call: bool = False
+    daemon: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,12 @@ class LivingRun:
                 dumps = supervisor.ask_for_stacks().result(_ANSWER_SECONDS)
         return Stacks(title=self.name, ranks=Reader(cells=cells, body=self._body).stacks(dumps))
 
+    def allow(self, grace: float) -> None:
+        """Give ranks that must stop from now on that many seconds for their `finally` blocks."""
+        self._grace = grace
+        if self._supervisor is not None:
+            self._supervisor.allow(grace)
+
     def stop(self) -> None:
         """Have it stopped; the second time, at once. From any thread."""
         self._unwanted = True

@@ -84,11 +84,11 @@ def about_stillness(stacks: Sequence[RankStack], *, may_be_fed: bool) -> str | N
     )
 
 
-def about_lingering(dump: Dump | None, reader: Reader) -> str:
-    """Say what keeps a rank's process from ending after its result."""
+def about_lingering(dump: Dump | None, reader: Reader) -> str | None:
+    """Say which code keeps a rank's process from ending after its result; None if none of cells does."""
     others = frames_of_other_threads(dump, reader) if dump else []
     if not others:
-        return "it has finished, but its process has not ended yet."
+        return None
     places = listed([next(frame.place for frame in reversed(frames) if frame.cell) for frames in others])
     return f"it has finished, and waits for a thread that its code started and that still runs: {places}."
 

@@ -15,7 +15,7 @@ from nbshm.options import Options
 from nbshm.processes.kernel_signals import interrupts_noted
 from nbshm.results import Results
 from nbshm.session import Session
-from nbshm.under_way import conclude, prepare, under_way
+from nbshm.under_way import Task, conclude, prepare, under_way
 from nbshm.views.choice import choose_view
 
 
@@ -34,10 +34,14 @@ def run(body: Body, session: Session, options: Options) -> Results | None:
         No rank has bound a name of `out=`.
 
     """
-    task = prepare(body, session, options)
-    living = LivingRun(name=task.cell, grace=options.grace, body=body)
+    return carry_out(prepare(body, session, options), session)
+
+
+def carry_out(task: Task, session: Session) -> Results | None:
+    """Run a task and return its results by rank, as `run` does for a cell."""
+    living = LivingRun(name=task.cell, grace=task.options.grace, body=task.body)
     view = choose_view(session.shell)
-    view.begin(options.nprocs, stop=living.stop)
+    view.begin(task.options.nprocs, stop=living.stop)
     with ExitStack() as stack:
         stack.callback(view.finish)
         with (

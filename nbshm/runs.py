@@ -17,9 +17,9 @@ class Run:
     """One run of a parallel cell, also of one that failed.
 
     `results` are the values of the last expression by rank, None for a rank that did not get there.
-    `seconds` are the lifetimes of the ranks' processes, `times` says how they were spent. `output(rank)` is
-    all that a rank wrote, kept on disk as long as the run object lives. `stacks` are where ranks were when
-    their time was over.
+    `seconds` are the lifetimes of the ranks' processes, `exitcodes` as in multiprocessing, `times` says how
+    the time was spent. `output(rank)` is all that a rank wrote, kept on disk as long as the run object lives.
+    `stacks` are where ranks were when their time was over.
     """
 
     ending: Ending
@@ -29,6 +29,7 @@ class Run:
     seconds: tuple[float | None, ...]
     times: tuple[RankTimes, ...]
     read_output: Callable[[int], str]
+    exitcodes: tuple[int | None, ...] = ()
     stacks: tuple[RankStack, ...] = ()
 
     def __repr__(self) -> str:

@@ -26,6 +26,7 @@ from nbshm.options import Options
 from nbshm.packing import Notebook
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
+from nbshm.processes.workers import Workers
 from nbshm.reports import with_frames
 from nbshm.results import Results
 from nbshm.runs import Run, check_rank
@@ -39,16 +40,28 @@ from nbshm.words import seconds_in_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is to be run: the text, what it needs from the notebook, and how."""
+    """What is to be run: the text, what it needs from the notebook, and how.
+
+    `cell` is where it was started, as a person says it: `In [7]`.
+    """
 
     body: Body
     analysis: Analysis
     options: Options
+    cell: str
 
-    @property
-    def cell(self) -> str:
-        """Where it was started, as a person says it."""
-        return f"In [{self.body.origin.cell}]"
+    @classmethod
+    def allowed(cls, *, body: Body, analysis: Analysis, options: Options, cell: str) -> Task:
+        """Make a task whose options are those that fork allows, where it is asked for.
+
+        Raises
+        ------
+        OptionError
+            The kernel can't be forked any more.
+
+        """
+        possible = as_fork_allows(options) if options.start_method == "fork" else options
+        return cls(body=body, analysis=analysis, options=possible, cell=cell)
 
 
 def prepare(body: Body, session: Session, options: Options) -> Task:
@@ -64,8 +77,7 @@ def prepare(body: Body, session: Session, options: Options) -> Task:
     """
     analysis = analyse(body, session.shell, options)
     session.get_ready()
-    allowed = as_fork_allows(options) if options.start_method == "fork" else options
-    return Task(body=body, analysis=analysis, options=allowed)
+    return Task.allowed(body=body, analysis=analysis, options=options, cell=f"In [{body.origin.cell}]")
 
 
 @contextmanager
@@ -96,7 +108,15 @@ def under_way(task: Task, session: Session, view: View, living: LivingRun) -> It
             stack.callback(supervisor.close)
             living.is_supervised_by(supervisor)
             workers.post(pickle.dumps(departure.job, protocol=5), departure.fds)
-        yield RunUnderWay(task, departure, supervisor, view, session.notebook, began=began)
+        yield RunUnderWay(
+            task=task,
+            departure=departure,
+            workers=workers,
+            supervisor=supervisor,
+            view=view,
+            notebook=session.notebook,
+            began=began,
+        )
 
 
 def conclude(arrivals: Arrivals, task: Task, session: Session, view: View) -> Results | None:
@@ -127,16 +147,18 @@ class RunUnderWay:
 
     def __init__(
         self,
+        *,
         task: Task,
         departure: Departure,
+        workers: Workers,
         supervisor: Supervisor,
         view: View,
         notebook: Notebook,
-        *,
         began: float,
     ) -> None:
         self._nprocs = task.options.nprocs
         self._in_background = task.options.background is not None
+        self.workers = workers
         self._departure = departure
         self._supervisor = supervisor
         self._view = view
@@ -145,7 +167,7 @@ class RunUnderWay:
         self._transcript = Transcript()
         self._outcomes: dict[int, Outcome] = {}
         self._broken: dict[int, Exception] = {}
-        self._began = time.monotonic()
+        self._began = began
         self._times = Times(self._nprocs, began)
 
     def supervise(self) -> Arrivals:
@@ -202,7 +224,8 @@ class RunUnderWay:
                 text = notes.about_stillness(self._reader.stacks(dumps), may_be_fed=feeders)
                 yield from [Note(text=text)] if text else []
             case Lingering(rank=rank, dump=dump):
-                yield Note(rank=rank, text=notes.about_lingering(dump, self._reader))
+                reason = notes.about_lingering(dump, self._reader)
+                yield from [Note(rank=rank, text=reason)] if reason else []
             case _:
                 pass
 
@@ -226,6 +249,7 @@ class RunUnderWay:
             stopped=verdict.stopped,
             seconds=verdict.seconds,
             times=self._times.by_rank(),
+            exitcodes=verdict.exitcodes,
             read_output=self._transcript.read,
             stacks=self._reader.stacks(self._supervisor.last_look),
         )

@@ -30,6 +30,7 @@ STORY = {  # who sees several houses
     "magics",
     "runner",
     "session",
+    "starting",
     "under_way",
 }
 

@@ -136,4 +136,5 @@ Thread 0x00000000000000aa (most recent call first):
     assert about_lingering(dump(ended), READER) == (
         "it has finished, and waits for a thread that its code started and that still runs: In [3] line 9."
     )
-    assert about_lingering(None, READER) == "it has finished, but its process has not ended yet."
+    assert about_lingering(dump(QUEUE), READER) is None
+    assert about_lingering(None, READER) is None

@@ -47,7 +47,7 @@ class Course:
 
     def __init__(self, pids: Sequence[int], *, grace: float, timeout: float | None) -> None:
         self._records = [_Record(pid=pid) for pid in pids]
-        self._grace = grace
+        self.grace = grace
         self._timeout = timeout
         self._deadline: float | None = None
         self._ladder: Ladder | None = None
@@ -114,7 +114,7 @@ class Course:
     def _end(self, ending: Ending, now: float) -> None:
         if self._ladder is None:
             self._ending = ending
-            self._ladder = Ladder(start=now, grace=self._grace)
+            self._ladder = Ladder(start=now, grace=self.grace)
         elif self._ladder.has_begun(now):
             self._ladder.hurry(now)
         else:
@@ -137,7 +137,7 @@ class Course:
         self._failures.append(failure)
         if self._ladder is None:
             self._ending = "failed"
-            self._ladder = Ladder(start=now + SETTLE_SECONDS, grace=self._grace)
+            self._ladder = Ladder(start=now + SETTLE_SECONDS, grace=self.grace)
 
     def _stopped(self) -> list[Stopped]:
         failed = {failure.rank for failure in self._failures}

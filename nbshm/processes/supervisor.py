@@ -67,6 +67,10 @@ class Supervisor:
         """How the run has ended, as far as it has."""
         return self._course.verdict()
 
+    def allow(self, grace: float) -> None:
+        """Let that be the grace period of an ending that has not begun; from any thread."""
+        self._course.grace = grace
+
     def interrupt(self) -> bool:
         """End the run as the person's interrupt does; from any thread, also from a signal handler.
 

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from multiprocessing import process
 from types import ModuleType
 from typing import Any
 
 import nbshm
 from nbshm.chains import trim
-from nbshm.events import Exited, Failed, Interrupted, Result, Started
+from nbshm.events import Exited, Failed, Interrupted, Note, Result, Started
 from nbshm.jobs import Job, Outcome
 from nbshm.kept import Keeping
 from nbshm.main_hook import MainHook
@@ -137,12 +138,14 @@ def _complete(module: ModuleType, cells: dict[str, int], seat: Seat, keeper: str
 
 def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:
     voice = Voice(rank=seat.rank, say=seat.say, token=job.token)
+    if job.body.daemon:
+        process.current_process().daemon = True
     seat.whereabouts.look_closely()
     end = run_body(job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps)
     match end:
         case BodyValue(value=value):
             bound = {name: vars(module)[name] for name in job.out if name in vars(module)}
-            return _give_back(Outcome(value=value, out=bound), seat, results)
+            return _give_back(Outcome(value=value, out=bound), seat, results, lenient=job.body.is_call)
         case BodyRaised(report=report):
             seat.say(Failed(rank=seat.rank, report=report))
         case BodyExited(code=code, text=text, line=line):
@@ -153,11 +156,18 @@ def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> i
     return 1
 
 
-def _give_back(outcome: Outcome, seat: Seat, results: ResultPickling) -> int:
-    """Send the rank's values; a value that can't be pickled is this rank's failure, told in words."""
+def _give_back(outcome: Outcome, seat: Seat, results: ResultPickling, *, lenient: bool = False) -> int:
+    """Send the rank's values; a value that can't be pickled is this rank's failure, told in words.
+
+    `lenient`: it is told in a line, as nobody has asked for the value.
+    """
     try:
         parcel, segments = results.pack(outcome)
     except Exception as error:  # noqa: BLE001  # whatever a value's own pickling raises
+        if lenient:
+            reason = f"what it returned can't come back to the notebook: {_in_words(error)}."
+            seat.say(Note(rank=seat.rank, text=reason))
+            return _give_back(Outcome(value=None, out={}), seat, results)
         problem = TypeError(f"{_culprit(outcome, error, results)}.")
         seat.say(Failed(rank=seat.rank, report=report_exception(problem)))
         return 1
