@@ -58,8 +58,9 @@ def about(edited: Iterable[str], private: Iterable[str]) -> Iterator[str]:
         )
 
 
-def about_mirrors(names: Sequence[str]) -> Iterator[str]:
+def about_mirrors(mirrored: Iterable[str]) -> Iterator[str]:
     """Say which arrays a background run only brings back when it ends."""
+    names = list(dict.fromkeys(mirrored))  # a dictionary's name stands for each of its arrays
     if names:
         are, they = ("is", "it") if len(names) == 1 else ("are", "them")
         yield (

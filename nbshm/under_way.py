@@ -258,4 +258,5 @@ class RunUnderWay:
 def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Iterator[str]:
     yield from notes.before_start(task.options, departure.names, task.analysis.written, namespace)
     yield from notes.about(departure.edited, departure.private)
-    yield from notes.about_mirrors(departure.mirrored)
+    if task.options.background:
+        yield from notes.about_mirrors(departure.mirrored)
