@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from multiprocessing import spawn
-from types import TracebackType
 from typing import Any
 
 from nbshm.default_start_method import start_method_kept
@@ -49,15 +48,6 @@ class MainHook:
         if self._original is not None and spawn.get_preparation_data == self.preparation_data:
             setattr(spawn, _ASKED, self._original)
         self._original = None
-
-    def __enter__(self) -> MainHook:  # noqa: PYI034  # typing.Self is Python 3.11's
-        self.install()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.remove()
 
     def preparation_data(self, name: str) -> dict[str, Any]:
         """Return what a child is prepared with, the notebook's main module included."""

@@ -71,7 +71,7 @@ def refusal(
         path, culprit, cause = _culprit(name, value, error, again, seen=set())
     except Exception:  # noqa: BLE001  # parts of foreign classes raise what they like; the whole can be named
         path, culprit, cause = name, value, error
-    reason, remedy = _explain(path, culprit, cause)
+    reason, remedy = explain(path, culprit, cause)
     action: Literal["send", "share"] = "share" if isinstance(cause, Unshareable) else "send"
     return CannotSend(path, reason=reason, remedy=remedy, used=user if user != name else None, action=action)
 
@@ -83,7 +83,7 @@ def _culprit(
     if id(value) in seen or len(seen) > _DEPTH:
         return path, value, error
     seen.add(id(value))
-    for step, part in _parts(value):
+    for step, part in parts(value):
         try:
             again(part)
         except Exception as inner:  # noqa: BLE001, PERF203  # whatever pickling that part raises
@@ -93,7 +93,7 @@ def _culprit(
     return path, value, error
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+def parts(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the parts of a value with how each is reached from it.
 
     What a value is, its type says: `__class__` may say anything. Where a builtin type can be asked for the
@@ -131,7 +131,8 @@ def _inner(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".{key}", part) for key, part in dictionary.items())
 
 
-def _explain(path: str, culprit: Any, error: Exception) -> tuple[str, str]:
+def explain(path: str, culprit: Any, error: Exception) -> tuple[str, str]:
+    """Return the reason why a value cannot travel, a clause, and the remedy, a sentence."""
     kind = type(culprit)
     name = f"{attribute(kind, '__module__')}.{attribute(kind, '__qualname__')}".removeprefix("builtins.")
     if isinstance(error, Unsendable):

@@ -7,11 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from nbshm.kept import Keeping
 from nbshm.living import LivingRuns
 from nbshm.local_modules import LocalModules
-from nbshm.main_hook import MainHook
 from nbshm.packing import Notebook
+from nbshm.plain import PlainMultiprocessing
 from nbshm.processes.launcher import Launcher
 from nbshm.runs import Run
 from nbshm.sharing import sharing_for
@@ -34,8 +33,10 @@ class Session:
         self.runs = LivingRuns()
         self.last: Run | None = None
         self.sent: frozenset[str] = frozenset()  # the names that the last run was given
-        self._hook = MainHook(self.notebook, keeper=self.launcher.keeper.ensure_started)
-        self._keeping = Keeping(lambda: self.launcher.keeper.address)
+        keeper = self.launcher.keeper
+        self._plain = PlainMultiprocessing(
+            self.notebook, keeper=lambda: keeper.address, for_children=keeper.ensure_started
+        )
         self._plain_torch: PlainTorch | None = None
         self._segments: Segments | None = None
         self._closing = contextlib.ExitStack()
@@ -43,9 +44,7 @@ class Session:
     def open(self) -> None:
         """Install the hooks and start what the first run would wait for, without waiting."""
         self._closing.callback(self.launcher.close)
-        self._closing.enter_context(self._hook)
-        self._keeping.install()
-        self._closing.callback(self._keeping.remove)
+        self._closing.enter_context(self._plain)
         self._closing.enter_context(sharing_for(self))
         self.shell.events.register("post_execute", self._follow_imports)
         self._closing.callback(self.shell.events.unregister, "post_execute", self._follow_imports)
@@ -101,7 +100,7 @@ class Session:
         if self._plain_torch is None and "torch" in sys.modules:
             from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
-            self._plain_torch = PlainTorch(self.segments, keep=self._keeping.keep)
+            self._plain_torch = PlainTorch(self.segments, keep=self._plain.keep)
             self._plain_torch.install()
             self.launcher.keeper.ensure_started()  # forked processes have tensors to send
 

@@ -25,7 +25,7 @@ from nbshm.definitions.statements import (
     compiled_code,
     definitions,
     first_line,
-    parse_statements,
+    parsed,
     placed_statement,
     statement_text,
 )
@@ -194,7 +194,7 @@ def _statements(filename: str, name: str, kinds: tuple[type[_D], ...]) -> list[_
     if not re.search(rf"\b(?:def|class)\s+{re.escape(name)}\b", text):
         return []
     try:
-        tree = parse_statements(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError):  # the file has changed, or isn't Python
         return []
     found = [each for each in definitions(tree) if each.name == name and isinstance(each, kinds)]

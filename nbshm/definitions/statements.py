@@ -4,6 +4,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import functools
 import io
 import operator
@@ -30,11 +31,24 @@ _IN_STRINGS = frozenset(
 )
 
 
+_TRIES = 10
+"""How often to parse while another thread parses too, which Python before 3.13 answers with SystemError."""
+
+
 def parse_statements(text: str) -> ast.Module:
     """Parse the text of a cell; it has been compiled before, so warnings about it have been shown."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        for _ in range(_TRIES):
+            with contextlib.suppress(SystemError):
+                return ast.parse(text)
         return ast.parse(text)
+
+
+@functools.lru_cache(maxsize=64)
+def parsed(text: str) -> ast.Module:
+    """Return the tree of a text, which many ask for and nobody may change."""
+    return parse_statements(text)
 
 
 def definitions(tree: ast.Module) -> Iterator[Definition]:

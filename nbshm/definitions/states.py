@@ -6,7 +6,7 @@ import ast
 import enum
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 from nbshm.definitions.bindings import scope_bindings
@@ -62,11 +62,12 @@ def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[
     if isinstance(definition, enum.EnumMeta):
         return _NOTHING
     bound, written = _bound(statement), _methods(statement)
+    is_set = _is_set_afterwards if _makes_all_itself(statement, definition) else _is_users
     changed, added = {}, {}
     for name, value in vars(definition).items():
         if name in written and _is_patched(value, written[name], functions):
             changed[name] = value
-        elif name not in bound and _is_users(name, value):
+        elif name not in bound and is_set(name, value):
             added[name] = value
     if ast.get_docstring(statement) is not None:
         changed.update(_docstring(statement, definition))
@@ -115,6 +116,19 @@ def _is_other(function: FunctionType | None, functions: Sequence[CodeType]) -> b
         return False
     code = function.__code__
     return not any(code == each and code.co_filename == each.co_filename for each in functions)
+
+
+def _makes_all_itself(statement: ast.ClassDef, definition: type) -> bool:
+    """Tell whether nobody but its statement had a hand in the making of a class."""
+    bases = [base for base in definition.__mro__ if base is not object]
+    helped = statement.decorator_list or type(definition) is not type
+    return not helped and not any("__init_subclass__" in vars(base) for base in bases)
+
+
+def _is_set_afterwards(name: str, value: Any) -> bool:
+    """Tell whether an attribute is not among those that every class statement makes."""
+    is_special = name.startswith("__") and name.endswith("__")
+    return not is_special and not isinstance(value, (MemberDescriptorType, GetSetDescriptorType))
 
 
 def _is_users(name: str, value: Any) -> bool:

@@ -59,7 +59,7 @@ class Server:
     def renew(self) -> None:
         """Let new workers come from a new server; the one in use ends with its last worker."""
         with self._changing:
-            pid = _let_go(self._current)
+            pid = let_go(self._current)
             if pid is not None:
                 self._retired.add(pid)
             self._current = self._new()
@@ -79,7 +79,7 @@ class Server:
 
     def forget(self) -> None:
         """Let go in a forked child of the kernel: its life should not prolong the server's."""
-        _let_go(self._current)
+        let_go(self._current)
 
     def _ask_for_process(self, fds: list[int]) -> tuple[int, int]:
         status, data = self._current.connect_to_new_process(fds)
@@ -136,7 +136,7 @@ def _pid(server: Any) -> int | None:
     return pid
 
 
-def _let_go(server: Any) -> int | None:
+def let_go(server: Any) -> int | None:
     """Close the kernel's end of the server's alive pipe; return the process id that has to be waited for."""
     pid = _pid(server)
     if pid is not None:

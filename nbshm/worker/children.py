@@ -12,13 +12,13 @@ import sys
 from types import ModuleType
 
 from nbshm.jobs import Preparation
-from nbshm.kept import Keeping
-from nbshm.main_hook import MainHook
 from nbshm.memory.segments import Segments
 from nbshm.packing import Notebook
+from nbshm.plain import PlainMultiprocessing
 from nbshm.worker.imports import ImportWatch
 from nbshm.worker.inheritance import keep_from_programs
 from nbshm.worker.main_module import build_what_can_be, new_main_module
+from nbshm.worker.pools import let_tasks_tell
 
 
 def prepare(preparation: Preparation) -> None:
@@ -26,25 +26,26 @@ def prepare(preparation: Preparation) -> None:
     program = preparation.program
     sys.path[:] = preparation.sys_path
     keep_from_programs()
-    _follow_torch(preparation)
     module = new_main_module()
-    build_what_can_be(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
     notebook = Notebook(namespace=vars(module), cells=preparation.cells, left_out=program.left_out)
-    MainHook(notebook, keeper=lambda: preparation.keeper).install()
-
-
-def _follow_torch(preparation: Preparation) -> None:
-    """Let queues keep what this process puts on them, and let torch share as it does in the notebook."""
-    keeping = Keeping(lambda: preparation.keeper)
-    keeping.install()
-
-    def care(_: ModuleType) -> None:
-        from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
-
-        PlainTorch(Segments(), keep=keeping.keep).install()
-
-    ImportWatch().when_imported("torch", care)
+    plain = PlainMultiprocessing(notebook, keeper=lambda: preparation.keeper)
+    _follow_imports(plain)
     if preparation.strategy is not None:
         from nbshm.memory.strategies import use_strategy  # noqa: PLC0415  # imports torch, which it is for
 
         use_strategy(preparation.strategy)
+    build_what_can_be(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
+    plain.install()
+
+
+def _follow_imports(plain: PlainMultiprocessing) -> None:
+    """Care for what this process sends and is sent, when it has the libraries for it."""
+
+    def care(_: ModuleType) -> None:
+        from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
+
+        PlainTorch(Segments(), keep=plain.keep).install()
+
+    watch = ImportWatch()
+    watch.when_imported("torch", care)
+    watch.when_imported("multiprocessing.pool", let_tasks_tell)

@@ -1,4 +1,4 @@
-"""What a forked worker leaves behind: the kernel's signal handlers, and the doors that the kernel listens at.
+"""What a forked worker leaves behind: the kernel's signal handlers, doors and forkserver.
 
 Everything else of the kernel's memory is the worker's too; that is what fork is asked for.
 """
@@ -12,12 +12,16 @@ import socket
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from typing import Any
+
+from nbshm.processes.servers import let_go
 
 
 def leave_kernel() -> None:
     """Let go of what is the kernel's alone; call it first in a forked worker."""
     _reset_signals()
+    let_go(forkserver._forkserver)  # noqa: SLF001  # the kernel's own; waiting for it, no child of this process, fails
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in _kernel_sockets():
         os.dup2(nothing, fd)  # not closed: an object that was forked along may yet close that number

@@ -35,7 +35,7 @@ def new_main_module() -> ModuleType:
     return module
 
 
-def _nothing_may_fail(_: str, error: Exception) -> None:
+def _nothing_may_fail(_: Step, error: Exception) -> None:
     raise error
 
 
@@ -43,11 +43,11 @@ def build(
     module: ModuleType,
     program: Program,
     load: Callable[[], Any],
-    failed: Callable[[str, Exception], None] = _nothing_may_fail,
+    failed: Callable[[Step, Exception], None] = _nothing_may_fail,
 ) -> dict[str, Any]:
     """Run a program in the module; `load()` gives the next value of its stream.
 
-    `failed` is told of a definition whose statement raises. Returns the notebook's definitions by name, as
+    `failed` is told of an import or a definition that raises. Returns the notebook's definitions by name, as
     they are here.
     """
     namespace = vars(module)
@@ -67,19 +67,27 @@ def build_what_can_be(module: ModuleType, program: Program, load: Callable[[], A
     """Run a program in the module; what can't be had here is stood in for by what says so."""
     namespace = vars(module)
 
-    def failed(name: str, error: Exception) -> None:
-        sentence = f"{name!r} could not be made in this process: {type(error).__name__}: {error}."
-        namespace[name] = stand_in(sentence, is_class=True)
+    def failed(step: Step, error: Exception) -> None:
+        if step.name is not None:
+            sentence = f"{step.name!r} could not be made in this process: {type(error).__name__}: {error}."
+            namespace[step.name] = stand_in(sentence, is_class=_makes_class(step))
 
     try:
         build(module, program, load, failed)
     except Exception as error:  # noqa: BLE001  # a value's own unpickling may raise anything
-        missing = {step.name for step in program.steps if isinstance(step, (Define, Load))} - namespace.keys()
-        for name in missing:
-            failed(name, error)
+        for step in program.steps:
+            if step.name not in namespace:
+                failed(step, error)
     for name, left_out in program.left_out.items():
         namespace[name] = stand_in(left_out.sentence, is_class=left_out.is_class)
     namespace["__getattr__"] = unknown
+
+
+def _makes_class(step: Step) -> bool:
+    if not isinstance(step, Define):
+        return False
+    statement = placed_statement(step.text, line=step.origin.line, column=step.column)
+    return isinstance(statement, ast.ClassDef)
 
 
 def _is_definition(value: Any, name: str) -> bool:
@@ -93,13 +101,14 @@ def remember(cells: Mapping[str, Cell]) -> None:
 
 
 def _take(
-    step: Step, namespace: dict[str, Any], load: Callable[[], Any], failed: Callable[[str, Exception], None]
+    step: Step, namespace: dict[str, Any], load: Callable[[], Any], failed: Callable[[Step, Exception], None]
 ) -> None:
     match step:
-        case Import(module=module, attribute=attribute, name=name):
-            imported = importlib.import_module(module)
-            if name is not None:
-                namespace[name] = imported if attribute is None else getattr(imported, attribute)
+        case Import():
+            try:
+                _import(step, namespace)
+            except Exception as error:  # noqa: BLE001  # so may the person's own modules
+                failed(step, error)
         case Load(name=name):
             namespace[name] = load()
         case Define():
@@ -107,7 +116,13 @@ def _take(
             try:
                 _define(step, namespace, values)
             except Exception as error:  # noqa: BLE001  # the notebook's own code may raise anything
-                failed(step.name, error)
+                failed(step, error)
+
+
+def _import(step: Import, namespace: dict[str, Any]) -> None:
+    imported = importlib.import_module(step.module)
+    if step.name is not None:
+        namespace[step.name] = imported if step.attribute is None else getattr(imported, step.attribute)
 
 
 def _define(step: Define, namespace: dict[str, Any], values: dict[str, Any]) -> None:

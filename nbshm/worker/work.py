@@ -18,11 +18,10 @@ import nbshm
 from nbshm.chains import trim
 from nbshm.events import Exited, Failed, Interrupted, Note, Result, Started
 from nbshm.jobs import Job, Outcome
-from nbshm.kept import Keeping
-from nbshm.main_hook import MainHook
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.segments import Segments
 from nbshm.packing import Notebook
+from nbshm.plain import PlainMultiprocessing
 from nbshm.processes.descriptors import received_descriptors
 from nbshm.sharing import sharing_for
 from nbshm.tracebacks import OWN_DIRECTORY, report_exception
@@ -55,20 +54,20 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
         Bars(rank.loops).follow(watch)
-        keeping = Keeping(lambda: job.keeper)
-        keeping.install()
-        watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, keeping))
         module = sys.modules["__main__"] if job.forked else new_main_module()
         stack.enter_context(sharing_for(_Memory(segments=mapping.segments, namespace=vars(module))))
         cells = _know_cells(job)
         known = warm_up().compile.cells
         seat.whereabouts.follow(known, WaitNotices(seat.rank, known, seat.mention).look)
+        notebook = Notebook(namespace=vars(module), cells=cells)
+        plain = PlainMultiprocessing(notebook, keeper=lambda: job.keeper)
+        watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, plain))
         try:
             with received_descriptors(carried), mapping.loading(job.places):
                 definitions = build(module, job.program, _stream(values))
         except Exception as error:  # noqa: BLE001  # imports, definitions and unpickling run what they like
             return _unprepared(error, seat)
-        _complete(module, cells, seat, job.keeper)
+        _complete(module, plain, seat)
         seat.say(Started(rank=seat.rank, pid=os.getpid()))
         return _run(
             job,
@@ -99,11 +98,11 @@ def _rank(seat: Seat, board: Board) -> Rank:
     )
 
 
-def _care_for_plain_torch(mapping: Mapping, keeping: Keeping) -> None:
+def _care_for_plain_torch(mapping: Mapping, plain: PlainMultiprocessing) -> None:
     """Have queues and DataLoaders in this worker hand shared storages on instead of moving them away."""
     from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
-    PlainTorch(mapping.segments, keep=keeping.keep).install()
+    PlainTorch(mapping.segments, keep=plain.keep).install()
 
 
 def _stream(fd: int) -> Callable[[], Any]:
@@ -130,10 +129,10 @@ def _unprepared(error: Exception, seat: Seat) -> int:
     return 1
 
 
-def _complete(module: ModuleType, cells: dict[str, int], seat: Seat, keeper: str | None) -> None:
+def _complete(module: ModuleType, plain: PlainMultiprocessing, seat: Seat) -> None:
     """Add what every body finds beside the notebook's names, and let children of this process know all."""
     vars(module).update(rank=seat.rank, nprocs=seat.nprocs, nbshm=nbshm)
-    MainHook(Notebook(namespace=vars(module), cells=cells), keeper=lambda: keeper).install()
+    plain.install()
 
 
 def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:

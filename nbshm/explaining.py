@@ -1,0 +1,137 @@
+"""Plain multiprocessing's pickling errors in words that name what can't be sent and say what to do.
+
+Everything that a notebook's code sends to another process, when it starts one and through queues and pools,
+goes through `ForkingPickler`. What fails there is raised as it would be, with another message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
+from types import CodeType, FunctionType
+from typing import Any
+
+from nbshm.attributes import attribute, found_at
+from nbshm.definitions.sources import place
+from nbshm.packing import Notebook
+from nbshm.refusals import explain, parts
+
+_DEPTH = 12
+
+
+class Explaining:
+    """Gives pickling errors their words while it is installed."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        self._notebook = notebook
+
+    def install(self) -> None:
+        """Put a method before the one that `ForkingPickler` inherits."""
+        if _DUMP not in vars(ForkingPickler):
+
+            def dump(pickler: ForkingPickler, value: Any) -> None:
+                try:
+                    pickle.Pickler.dump(pickler, value)
+                except Exception as error:
+                    if _is_a_picklers(error):
+                        with contextlib.suppress(Exception):  # of parts of foreign classes: then as it is
+                            error.args = (self.explain(value, error),)
+                    raise
+
+            setattr(ForkingPickler, _DUMP, dump)
+
+    def remove(self) -> None:
+        """Undo `install`."""
+        if _DUMP in vars(ForkingPickler):
+            delattr(ForkingPickler, _DUMP)
+
+    def explain(self, value: Any, error: Exception) -> str:
+        """Return a sentence about what of a value can't be pickled, and one about what to do."""
+        path, culprit, cause = next(_failures(value), ("", value, error))
+        kind = culprit if isinstance(culprit, (FunctionType, type)) else type(culprit)
+        name = path if kind is not culprit and path else str(attribute(kind, "__qualname__"))
+        reason, remedy = self._reason(name, culprit, cause)
+        return f"cannot send {name!r} to another process: {reason}. {remedy}"
+
+    def _reason(self, name: str, culprit: Any, error: Exception) -> tuple[str, str]:
+        for words, answer in _OF_MULTIPROCESSING.items():
+            if words in str(error):
+                return answer
+        if not isinstance(culprit, (FunctionType, type)):
+            reason, remedy = explain(name, culprit, error)
+            return reason, remedy.replace("inside the cell", "in the function that runs there")
+        where = self._where(attribute(culprit, "__code__"))
+        if "<lambda>" in name:
+            return f"a lambda{where} can't be found by its name there", "Define it with def, in a cell."
+        if "<locals>" in name:
+            return f"it is defined inside a function{where}", "Define it at the top level of a cell."
+        if found_at(name, self._notebook.namespace) is not None:
+            return f"the notebook has another {name!r} by now", "Send that one, or give this one a name."
+        return f"the notebook has nothing of the name {name!r}", f"Bind it to {name!r}."
+
+    def _where(self, code: Any) -> str:
+        cell = self._notebook.cells.get(code.co_filename) if isinstance(code, CodeType) else None
+        return "" if cell is None else f" ({place(code.co_firstlineno, cell)})"
+
+
+_DUMP = "dump"
+_OF_MULTIPROCESSING = {
+    "through inheritance": (
+        "locks and queues of multiprocessing reach a process only when it is started",
+        "Pass it to the process as an argument, to a pool by initializer and initargs, or use a Manager's.",
+    ),
+    "created in a fork context": (
+        "it was made for forked processes",
+        'Make it with the context of the process: mp.get_context("spawn").Lock(), Queue(), Event(), ...',
+    ),
+}
+"""What to say where multiprocessing says this."""
+
+
+def _is_a_picklers(error: Exception) -> bool:
+    """Tell whether an error is one that picklers themselves raise, with a message that can be replaced."""
+    says = str(error)
+    is_usual = type(error) in {pickle.PicklingError, AttributeError, TypeError}
+    return is_usual or any(words in says for words in _OF_MULTIPROCESSING)
+
+
+def _failures(value: Any) -> Iterator[tuple[str, Any, Exception]]:
+    """Yield what of a value can't be pickled and why, first the part of a part that is the reason.
+
+    With it comes the path to it from what a process was given; of a message nobody would know the way.
+    """
+    if isinstance(value, BaseProcess):
+        for path, part in _given(value):
+            yield from _search(part, path)
+    else:
+        yield from _search(value, None)
+
+
+def _given(process: BaseProcess) -> Iterator[tuple[str, Any]]:
+    """Yield what a process was given, and what a class of the notebook's has put on it."""
+    state = vars(process)
+    yield "target", state.get("_target")
+    yield from ((f"args[{index}]", one) for index, one in enumerate(state.get("_args", ())))
+    yield from ((f"kwargs[{key!r}]", one) for key, one in state.get("_kwargs", {}).items())
+    kind = type(process).__qualname__
+    yield from ((f"{kind}.{name}", one) for name, one in state.items() if not name.startswith("_"))
+
+
+def _search(value: Any, path: str | None, depth: int = 0) -> Iterator[tuple[str, Any, Exception]]:
+    try:
+        pickle.Pickler.dump(ForkingPickler(io.BytesIO()), value)
+    except Exception as error:  # noqa: BLE001  # whatever its own pickling raises
+        if depth < _DEPTH and not _is_whole(value):
+            for step, part in parts(value):
+                yield from _search(part, None if path is None else path + step, depth + 1)
+        yield path or "", value, error
+
+
+def _is_whole(value: Any) -> bool:
+    """Tell whether a value is refused as it is, whatever its parts are."""
+    module = attribute(type(value), "__module__")
+    return isinstance(value, (FunctionType, type)) or str(module).startswith("multiprocessing.")
