@@ -58,9 +58,9 @@ class Explaining:
         return f"cannot send {name!r} to another process: {reason}. {remedy}"
 
     def _reason(self, name: str, culprit: Any, error: Exception) -> tuple[str, str]:
-        for words, answer in _OF_MULTIPROCESSING.items():
+        for words, remedy in _OF_MULTIPROCESSING.items():
             if words in str(error):
-                return answer
+                return str(error).partition(". ")[0], remedy
         if not isinstance(culprit, (FunctionType, type)):
             reason, remedy = explain(name, culprit, error)
             return reason, remedy.replace("inside the cell", "in the function that runs there")
@@ -81,15 +81,14 @@ class Explaining:
 _DUMP = "dump"
 _OF_MULTIPROCESSING = {
     "through inheritance": (
-        "locks and queues of multiprocessing reach a process only when it is started",
-        "Pass it to the process as an argument, to a pool by initializer and initargs, or use a Manager's.",
+        "Pass it to the process as an argument when it is started, to a pool by initializer and initargs, "
+        "or use a Manager's."
     ),
     "created in a fork context": (
-        "it was made for forked processes",
-        'Make it with the context of the process: mp.get_context("spawn").Lock(), Queue(), Event(), ...',
+        'Make it with the context of the process: mp.get_context("spawn").Lock(), Queue(), Event(), ...'
     ),
 }
-"""What to say where multiprocessing says this."""
+"""What to do where multiprocessing itself has said why."""
 
 
 def _is_a_picklers(error: Exception) -> bool:

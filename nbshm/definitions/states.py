@@ -62,12 +62,12 @@ def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[
     if isinstance(definition, enum.EnumMeta):
         return _NOTHING
     bound, written = _bound(statement), _methods(statement)
-    is_set = _is_set_afterwards if _makes_all_itself(statement, definition) else _is_users
+    is_alone = _makes_all_itself(statement, definition)
     changed, added = {}, {}
     for name, value in vars(definition).items():
         if name in written and _is_patched(value, written[name], functions):
             changed[name] = value
-        elif name not in bound and is_set(name, value):
+        elif name not in bound and (_is_users(name, value) or (is_alone and _is_no_statements(name, value))):
             added[name] = value
     if ast.get_docstring(statement) is not None:
         changed.update(_docstring(statement, definition))
@@ -125,8 +125,8 @@ def _makes_all_itself(statement: ast.ClassDef, definition: type) -> bool:
     return not helped and not any("__init_subclass__" in vars(base) for base in bases)
 
 
-def _is_set_afterwards(name: str, value: Any) -> bool:
-    """Tell whether an attribute is not among those that every class statement makes."""
+def _is_no_statements(name: str, value: Any) -> bool:
+    """Tell whether an attribute is none of those that class statements make by themselves."""
     is_special = name.startswith("__") and name.endswith("__")
     return not is_special and not isinstance(value, (MemberDescriptorType, GetSetDescriptorType))
 

@@ -34,8 +34,8 @@ def put(value):
     queue.put(value)
 """
 INHERITED = (
-    "locks and queues of multiprocessing reach a process only when it is started. Pass it to the process as "
-    "an argument, to a pool by initializer and initargs, or use a Manager's."
+    " objects should only be shared between processes through inheritance. Pass it to the process as an "
+    "argument when it is started, to a pool by initializer and initargs, or use a Manager's."
 )
 LAMBDA = "a lambda (In [N] line 1) can't be found by its name there. Define it with def, in a cell."
 
@@ -82,14 +82,15 @@ def notebook(shared_notebook: Kernel) -> Kernel:
             "kwargs['y'][0]",
             "sqlite3.Connection holds an open connection. Open it in the function that runs there.",
         ),
-        ("pooled(add, forkserver.Lock())", "RuntimeError", "Lock", INHERITED),
-        ("put({'queue': spawn.Queue()})", "RuntimeError", "Queue", INHERITED),
+        ("pooled(add, forkserver.Lock())", "RuntimeError", "Lock", f"Lock{INHERITED}"),
+        ("put({'queue': spawn.Queue()})", "RuntimeError", "Queue", f"Queue{INHERITED}"),
         (
             "forkserver.Process(target=add, args=(mp.get_context('fork').Lock(),)).start()",
             "RuntimeError",
             "args[0]",
             (
-                "it was made for forked processes. Make it with the context of the process: "
+                "A SemLock created in a fork context is being shared with a process in a spawn context. "
+                "Make it with the context of the process: "
                 'mp.get_context("spawn").Lock(), Queue(), Event(), ...'
             ),
         ),
