@@ -18,7 +18,7 @@ _test_multiprocessing.install_tests_in_module_dict(globals(), {method!r})
 """What `test.test_multiprocessing_spawn` and its siblings are, which not every installation has."""
 
 
-def failures(method: str, directory: str) -> list[str]:
+def run(method: str, directory: str) -> None:
     name = f"multiprocessing_tests_of_{method}"
     Path(directory, f"{name}.py").write_text(SUITE.format(method=method))
     sys.path.insert(0, directory)
@@ -47,4 +47,4 @@ if __name__ == "__main__":
     if way == "hooked":
         hook()
     with TemporaryDirectory() as directory:
-        failures(method, directory)
+        run(method, directory)
