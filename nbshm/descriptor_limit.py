@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import resource
 
-_PLENTY = 200  # more are not needed by whatever a notebook does that has nothing to do with shared memory
-
 
 def allow_descriptors(count: int) -> int:
     """Raise the soft limit if `count` more descriptors may not fit; return how many can be opened."""
@@ -25,15 +23,20 @@ def allow_descriptors(count: int) -> int:
     return soft - sum(number < soft for number in opened)  # others were opened under a higher limit
 
 
-def are_few(newest: int) -> bool:
-    """Tell whether descriptors are scarce, the limit raised as far as it goes; `newest` is one just opened.
+def are_fewer_left_than(count: int) -> bool:
+    """Tell, without counting, whether less than `count` descriptors can be opened below the soft limit.
 
-    A new descriptor has the lowest number that is free. So where that is low nothing needs to be counted.
+    A new one has the lowest number that is free; where that is low, there are many.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or newest + _PLENTY < soft:
+    if soft == resource.RLIM_INFINITY:
         return False
-    return allow_descriptors(_PLENTY) < _PLENTY
+    try:
+        newest = os.open(os.devnull, os.O_RDONLY)
+    except OSError:
+        return True
+    os.close(newest)
+    return newest + count > soft
 
 
 def opened_descriptors() -> list[int]:

@@ -131,6 +131,15 @@ def test_an_option_that_the_run_refuses_is_told_in_one_line(session: Kernel) -> 
     session.run("answer = Results([1, 2])").check()
 
 
+def test_a_kernel_without_descriptors_is_told_in_a_line_which_needs_none(session: Kernel) -> None:
+    session.run("answer = OSError(24, 'Too many open files')").check()
+    told = refused(session, "%%parallel\nrank")
+    assert told.startswith("UsageError: this kernel has no file descriptors left for a run. Close files")
+    session.run("answer = OSError(2, 'No such file')").check()
+    assert session.run("%%parallel\nrank").error[0] == "FileNotFoundError"
+    session.run("answer = Results([1, 2])").check()
+
+
 def test_defaults_of_the_session_are_shown_set_and_used(session: Kernel) -> None:
     assert "nprocs=" in session.run("%parallel").check().stdout
     shown = session.run("%parallel nprocs=5 timeout=60").check().stdout.splitlines()

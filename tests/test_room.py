@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -35,30 +36,34 @@ def test_results_that_are_kept_do_not_use_up_the_descriptors(limited: Kernel) ->
     limited.run("%reset -f out").check()
 
 
-def test_a_kernel_without_descriptors_says_so_in_a_line_and_goes_on(limited: Kernel) -> None:
+def test_a_process_is_sent_more_tensors_than_there_are_descriptors(limited: Kernel) -> None:
     limited.run("""
-    opened, tensor = [], torch.zeros(2)
-    try:
-        while True:
-            opened.append(os.dup(0))
-    except OSError:
-        pass""").check()
+    import torch.multiprocessing as mp
+    def add(_, tensors):
+        for tensor in tensors: tensor += 1
+    tensors = [torch.zeros(4) for _ in range(400)]
+    """).check()
+    reply = limited.run("mp.spawn(add, (tensors,))").check()
+    assert reply.stderr.count("few file descriptors are left, so torch shares by name") == 1
+    assert limited.value("sum(int(tensor.sum()) for tensor in tensors)") == 1600
+    limited.run("del tensors").check()
+
+
+def test_a_run_for_which_too_few_descriptors_are_left_is_refused_in_a_line(limited: Kernel) -> None:
+    limited.run("tensor = torch.zeros(2)").check()
+    # Some are left: threads of the kernel itself fail without any.
+    limited.run("opened = [os.dup(0) for _ in range(256 - 20 - len(os.listdir('/proc/self/fd')))]").check()
     reply = limited.run("%%parallel nprocs=2\ntensor[rank] = 1")
-    assert reply.stderr.startswith(
-        "UsageError: this kernel has no file descriptors left for a run. Close files"
-    )
-    limited.run("for fd in opened[:40]: os.close(fd)").check()
-    reply = limited.run("%%parallel nprocs=2\ntensor[rank] = 1")
-    assert "nprocs=2 needs 46 file descriptors here, and" in reply.stderr
-    limited.run("for fd in opened[40:]: os.close(fd)").check()
+    assert re.match(r"UsageError: nprocs=2 needs 46 file descriptors here, and \d+ are left", reply.stderr)
+    limited.run("while opened: os.close(opened.pop())").check()
     limited.run("%%parallel nprocs=2\ntensor[rank] = 1").check()
     assert limited.value("tensor.tolist()") == [1.0, 1.0]
 
 
-@pytest.fixture
-def cramped(tmp_path) -> Iterator[Kernel]:
+@pytest.fixture(scope="module")
+def cramped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     """A kernel that has 64 MiB of /dev/shm, like one in a container."""
-    with kernel(tmp_path, through=small_shared_memory("64m")) as running:
+    with kernel(tmp_path_factory.mktemp("cramped"), through=small_shared_memory("64m")) as running:
         running.run("import os, numpy as np, torch").check()
         running.run("def free(): return os.statvfs('/dev/shm').f_bavail * 4096").check()
         assert running.value("free()") == 64 << 20
@@ -85,7 +90,24 @@ def test_a_small_dev_shm_is_no_limit_for_what_a_parallel_cell_shares(cramped: Ke
     cramped.run(f"%shm_strategy {strategy}").check()
     write_and_read(cramped, 128 << 20)
     cramped.run("%%parallel nprocs=1 out=result\nresult = torch.ones(32 << 20)").check()
-    assert cramped.value("result[0].sum().item()") == 32 << 20
+    assert cramped.value("int(result[0].sum())") == 32 << 20
+    cramped.run("%shm_strategy file_descriptor").check()
+
+
+def test_a_small_dev_shm_is_told_only_where_tensors_have_names_in_it(cramped: Kernel) -> None:
+    cramped.run("""
+    import torch.multiprocessing as mp
+    def fill(_, tensor): tensor.fill_(1)
+    tensor, other = torch.zeros(32 << 20), torch.zeros(32 << 20)
+    """).check()
+    cramped.run("mp.spawn(fill, (tensor,))").check()
+    assert cramped.value("int(tensor.sum())") == 32 << 20
+    cramped.run("%shm_strategy file_system").check()
+    told = cramped.run("mp.spawn(fill, (other,))").error[1]
+    assert "128.0 MiB needed, 64.0 MiB left in /dev/shm. Make /dev/shm larger: docker run --shm-size" in told
+    assert cramped.value("[name for name in os.listdir('/dev/shm') if name.startswith('torch_')]") == []
+    assert cramped.value("int(other.sum())") == 0
+    cramped.run("%shm_strategy file_descriptor").check()
 
 
 @pytest.mark.soak

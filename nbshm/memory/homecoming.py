@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from nbshm.descriptor_limit import are_few
+from nbshm.descriptor_limit import allow_descriptors, are_fewer_left_than
 from nbshm.jobs import Parcel, Place
 from nbshm.memory.address_space import SharedFile
 from nbshm.memory.buffers import Buffers
@@ -19,6 +19,8 @@ from nbshm.memory.regions import Region
 from nbshm.memory.segments import Segment, Segments
 
 _SMALL = 2**20  # bytes: smaller segments of results are copied, so that kept results do not keep descriptors
+
+_PLENTY = 200  # descriptors, to be left for the next runs when a result keeps one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +104,17 @@ def _receive(sizes: Sequence[int], fds: Sequence[int], segments: Segments) -> li
     try:
         return [
             _read(waiting.pop(0), nbytes)
-            if nbytes < _SMALL or are_few(waiting[0])
+            if nbytes < _SMALL or _are_descriptors_few()
             else segments.add(Segment.over(waiting.pop(0), nbytes)).buffer
             for nbytes in sizes
         ]
     finally:
         for fd in waiting:
             os.close(fd)
+
+
+def _are_descriptors_few() -> bool:
+    return are_fewer_left_than(_PLENTY) and allow_descriptors(_PLENTY) < _PLENTY
 
 
 def _read(fd: int, nbytes: int) -> bytearray:

@@ -26,7 +26,8 @@ from torch.multiprocessing import reductions
 from nbshm.kept import KeptFd
 from nbshm.memory.segments import Buffer, Segment, Segments
 from nbshm.memory.storages import storage_over
-from nbshm.memory.torch_sharing import TorchSharing, is_movable, share_and_keep
+from nbshm.memory.torch_limits import move_to_shared, reduce_by_torch
+from nbshm.memory.torch_sharing import TorchSharing, is_movable, keep
 
 Reduced: TypeAlias = tuple[Any, ...]
 
@@ -40,7 +41,7 @@ class PlainTorch:
     def __init__(self, segments: Segments, *, keep: Callable[[int], KeptFd | None]) -> None:
         self._segments = segments
         self._keep = keep
-        self._sharing = TorchSharing(self._find)
+        self._sharing = TorchSharing(self._find, segments)
 
     def install(self) -> None:
         """Take the place of torch's reducer; doing it twice is fine."""
@@ -54,14 +55,17 @@ class PlainTorch:
 
     def reduce(self, storage: torch.UntypedStorage) -> Reduced:
         """Reduce a storage to its place in a segment; else see that torch can move it without harm."""
+        if is_movable(storage) and self._find(storage.data_ptr(), storage.nbytes()) is None:
+            is_seen = not storage.resizable()
+            before = move_to_shared(storage, self._segments)
+            if is_seen:
+                keep(before, storage)
         if storage.device.type == "cpu" and storage.nbytes() > 0:
             address, nbytes = storage.data_ptr(), storage.nbytes()
             segment = self._find(address, nbytes)
             if segment is not None:
                 return rebuild_in_segment, (_travelling.known(segment), address - segment.address, nbytes)
-            if is_movable(storage) and not storage.resizable():
-                share_and_keep(storage)
-        reduced: Reduced = reductions.reduce_storage(storage)  # type: ignore[no-untyped-call]  # torch's
+        reduced = reduce_by_torch(storage)
         return self._with_name_kept(reduced) if reduced[0] is reductions.rebuild_storage_filename else reduced
 
     def _find(self, address: int, nbytes: int) -> Segment | None:

@@ -17,8 +17,9 @@ from torch.multiprocessing import reductions
 
 from nbshm.memory.buffers import Buffer
 from nbshm.memory.census import Census
-from nbshm.memory.segments import Segment
-from nbshm.memory.storages import can_move, swap
+from nbshm.memory.segments import Segment, Segments
+from nbshm.memory.storages import can_move
+from nbshm.memory.torch_limits import move_to_shared
 
 Reduced: TypeAlias = tuple[Any, ...]
 Find: TypeAlias = Callable[[int, int], Segment | None]
@@ -31,8 +32,9 @@ _KINDS = (torch.Tensor, torch.nn.Parameter)
 class TorchSharing:
     """What stands before torch's methods and reducers of tensors, from `install` to `uninstall`."""
 
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: Find, segments: Segments) -> None:
         self._find = find
+        self._segments = segments
         self._methods: dict[str, Callable[..., Any]] = {}
 
     def install(self) -> None:
@@ -57,10 +59,10 @@ class TorchSharing:
         return reductions.reduce_tensor(tensor)  # type: ignore[no-any-return, no-untyped-call]  # torch's
 
     def share(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Do what `Tensor.share_memory_` does; what lies in a segment is shared as it is."""
-        if self._is_in_segment(_storage_of(tensor)):
-            return tensor
+        """Do what `Tensor.share_memory_` does; what is shared, in a segment or by torch, stays as it is."""
         self._move(tensor)
+        if self.is_shared(tensor):
+            return tensor
         shared: torch.Tensor = self._methods["share_memory_"](tensor)
         return shared
 
@@ -92,26 +94,23 @@ class TorchSharing:
             return
         seen = Buffer(address=0, nbytes=0, kind="storage", keeper=storage, holders={id(tensor): tensor})
         census = Census(met=[tensor], near=(), worth_a_walk=_WORTH_A_WALK)
-        if storage.resizable() and census.explains(seen):
-            storage.share_memory_()
-        else:
-            share_and_keep(storage)
+        is_known = storage.resizable() and census.explains(seen)
+        before = move_to_shared(storage, self._segments)
+        if not is_known:
+            keep(before, storage)
+
+
+def keep(before: torch.UntypedStorage, storage: torch.UntypedStorage) -> None:
+    """Keep the old memory of a storage as long as the storage.
+
+    What numpy made of a tensor holds that tensor, and so the storage; it goes on seeing the old memory.
+    """
+    storage.memory_before = before  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
 
 
 def is_movable(storage: torch.UntypedStorage) -> bool:
     """Tell whether torch would move a storage that is shared, and whether it can be done with care."""
     return can_move() and storage.device.type == "cpu" and storage.nbytes() > 0 and not storage.is_shared()
-
-
-def share_and_keep(storage: torch.UntypedStorage) -> None:
-    """Move a storage to shared memory of torch's, and keep the old memory as long as the storage.
-
-    What numpy made of a tensor holds that tensor, and so the storage; it goes on seeing the old memory.
-    """
-    shared = torch.UntypedStorage._new_shared(storage.nbytes())  # type: ignore[no-untyped-call]  # noqa: SLF001
-    shared.copy_(storage)
-    swap(storage, shared)
-    storage.memory_before = shared  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
 
 
 def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:

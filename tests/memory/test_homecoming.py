@@ -73,7 +73,8 @@ def test_a_big_result_is_a_segment_and_a_small_one_keeps_no_descriptor(notebook:
 
 
 def test_where_descriptors_are_few_big_results_keep_none_either(notebook: Notebook, monkeypatch):
-    monkeypatch.setattr(homecoming, "are_few", lambda _: True)
+    monkeypatch.setattr(homecoming, "are_fewer_left_than", lambda _: True)
+    monkeypatch.setattr(homecoming, "allow_descriptors", lambda _: 10)
     notebook["n"] = 1
     before = open_descriptors()
     (big,) = notebook.run("result = np.ones(1_000_000)", "n")

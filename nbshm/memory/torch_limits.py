@@ -1,0 +1,126 @@
+"""Storages shared by torch itself, its limits met first.
+
+torch makes a file in /dev/shm for each storage, under either strategy, and under file_descriptor keeps it
+open. When there is no room it has begun already: the file stays, or the process has no descriptors left.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.context import get_spawning_popen
+from typing import Any, TypeAlias
+
+import torch
+from torch.multiprocessing import reductions
+
+from nbshm.descriptor_limit import are_fewer_left_than
+from nbshm.errors import NoRoom
+from nbshm.memory.limits import memory_left, shared_memory_left
+from nbshm.memory.segments import Segments
+from nbshm.memory.storages import storage_over, swap
+from nbshm.memory.strategies import strategy, use_strategy
+
+Reduced: TypeAlias = tuple[Any, ...]
+
+_SPARE = 100  # descriptors that torch leaves to everything else; the receivers have not raised their limits
+_AT_A_START = 200  # of those that go with a process, which may have other things than storages
+_GONE = ("Broken pipe", "Connection reset by peer", "Connection refused")
+_switching = threading.Lock()  # the strategy is the process's, and queues are fed by threads
+
+
+def move_to_shared(storage: torch.UntypedStorage, segments: Segments) -> torch.UntypedStorage:
+    """Move a storage to shared memory of torch's, or to a segment, and return one over the old memory.
+
+    Raises
+    ------
+    NoRoom
+        There is too little for it; nothing has been changed.
+
+    """
+    nbytes = storage.nbytes()
+    if _lacks_room(nbytes):
+        shared = storage_over(segments.create(nbytes).buffer, 0, nbytes)
+    elif _must_have_name():
+        with _sharing_by_name(storage):
+            shared = torch.UntypedStorage._new_shared(nbytes)  # type: ignore[no-untyped-call]  # noqa: SLF001
+    else:
+        shared = torch.UntypedStorage._new_shared(nbytes)  # type: ignore[no-untyped-call]  # noqa: SLF001
+    shared.copy_(storage)
+    swap(storage, shared)
+    return shared
+
+
+def reduce_by_torch(storage: torch.UntypedStorage) -> Reduced:
+    """Reduce a storage as torch does, by the strategy in force or, if it got a name above, by that."""
+    if strategy() == "file_system" or not hasattr(storage, "goes_by_name"):
+        return _reduce(storage)
+    with _sharing_by_name(storage):
+        return _reduce(storage)
+
+
+def _lacks_room(nbytes: int) -> bool:
+    """Tell whether a storage is too big for /dev/shm, but may be moved into a segment instead.
+
+    Raises
+    ------
+    NoRoom
+        It is too big for both, or the strategy in force wants a name for it.
+
+    """
+    room = shared_memory_left()
+    if room is None or nbytes <= room.nbytes:
+        return False
+    remedy = f"{room.remedy} Or use %shm_strategy file_descriptor, for which memory anywhere will do."
+    if strategy() == "file_descriptor":
+        memory = memory_left()
+        if memory is None or nbytes <= memory.nbytes:
+            return True
+        room, remedy = memory, memory.remedy
+    what = "a tensor that is sent to another process"
+    raise NoRoom(what=what, needed=nbytes, available=room.nbytes, where=room.where, remedy=remedy)
+
+
+@contextmanager
+def _sharing_by_name(storage: torch.UntypedStorage) -> Iterator[None]:
+    """Have torch share a storage by name, now and later: by descriptor it would move it once more."""
+    storage.goes_by_name = True  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
+    with _switching:
+        before = strategy()
+        use_strategy("file_system")
+        try:
+            yield
+        finally:
+            use_strategy(before)
+
+
+def _must_have_name() -> bool:
+    reason = "" if strategy() == "file_system" else _want_of_descriptors()
+    if reason:
+        warnings.warn(
+            f"{reason}, so torch shares by name what is left to send, as under %shm_strategy file_system.",
+            stacklevel=2,
+        )
+    return bool(reason)
+
+
+def _want_of_descriptors() -> str:
+    """Say why what is being sent can have no descriptor of its own; nothing if it can."""
+    popen: Any = get_spawning_popen()
+    if getattr(popen, "method", "") == "forkserver" and len(popen._fds) >= _AT_A_START:  # noqa: SLF001  # where they are collected
+        return "the forkserver can hand over no more than about 250 file descriptors"
+    return "few file descriptors are left" if are_fewer_left_than(_SPARE) else ""
+
+
+def _reduce(storage: torch.UntypedStorage) -> Reduced:
+    try:
+        return reductions.reduce_storage(storage)  # type: ignore[no-any-return, no-untyped-call]
+    except RuntimeError as error:
+        if str(error).startswith(_GONE):
+            raise RuntimeError(
+                "torch's torch_shm_manager, which the strategy file_system needs, has ended, and only a new "
+                "process starts another. Use %shm_strategy file_descriptor, or restart the kernel."
+            ) from error
+        raise
