@@ -25,7 +25,7 @@ from nbshm.runs import Run
 from nbshm.session import Session
 from nbshm.stacks import Stacks
 from nbshm.under_way import RunUnderWay, Task, conclude, prepare, under_way
-from nbshm.views.choice import choose_view, context_of_outputs
+from nbshm.views.choice import choose_view, showing_in_its_cell
 from nbshm.views.outputs import show_failure
 from nbshm.views.view import View
 
@@ -172,8 +172,8 @@ def launch(
             name=name, cell=task.cell, living=living, cells=session.notebook.cells, current=current
         )
         attendance = _Attendance(task, session, view, course)
-        context = context_of_outputs(session.shell)
-        thread = threading.Thread(target=context.run, args=(attendance,), name=f"nbshm-{name}", daemon=True)
+        work = showing_in_its_cell(session.shell, attendance)
+        thread = threading.Thread(target=work, name=f"nbshm-{name}", daemon=True)
         living.is_attended_by(thread)
         thread.start()
         attendance.take_over(whole.pop_all(), journey.pop_all())

@@ -25,7 +25,7 @@ class Vitals:
     """Looks at the workers of a run from time to time, and completes what is told of the end of one."""
 
     def __init__(self, now: float) -> None:
-        self._kills = memory_kills()
+        self._kills: int | None = None  # counted at the first look: most runs have ended before
         self._memory: dict[int, int] = {}
         self._next = now + LOOK_SECONDS
 
@@ -34,6 +34,8 @@ class Vitals:
         if now < self._next:
             return
         self._next = now + LOOK_SECONDS
+        if self._kills is None:
+            self._kills = memory_kills()
         for worker in workers:
             resident = resident_memory(worker.pid)
             if resident:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextvars
 import math
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from nbshm.views.outputs import label_displays
 from nbshm.views.page import PageView
 from nbshm.views.text import TextView
 from nbshm.views.view import View
@@ -33,8 +36,8 @@ def choose_view(shell: InteractiveShell) -> View:
     return PageView() if "cellId" in request["metadata"] else TextView()
 
 
-def context_of_outputs(shell: InteractiveShell) -> contextvars.Context:
-    """Return the context in which a thread's outputs go where the person wants them.
+def showing_in_its_cell(shell: InteractiveShell, work: Callable[[], None]) -> Callable[[], None]:
+    """Return work for a thread whose outputs go where the person wants them.
 
     A front end shows them with the cell that runs now, also later. Without a person nothing but the outputs
     of a running cell is kept: then they go to the cell that runs when they come (in an empty context
@@ -42,8 +45,14 @@ def context_of_outputs(shell: InteractiveShell) -> contextvars.Context:
     """
     request = _request(shell)
     if request is not None and not request["content"].get("allow_stdin", True):
-        return contextvars.Context()
-    return contextvars.copy_context()
+        return partial(contextvars.Context().run, work)
+
+    def work_with_header() -> None:
+        label_displays(shell, header)
+        work()
+
+    header = getattr(shell.display_pub, "parent_header", None)
+    return partial(contextvars.copy_context().run, work_with_header)
 
 
 def _request(shell: InteractiveShell) -> dict[str, Any] | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import traceback
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython import display as ipython_display
 
 from nbshm.errors import ParallelError
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 _display: Any = ipython_display.display  # untyped in IPython
 _update_display: Any = ipython_display.update_display
@@ -26,6 +29,16 @@ class Bundle:
 def publish(bundle: Bundle, *, display_id: str | None = None) -> None:
     """Add an output to the cell; with an id it can be replaced."""
     _display(bundle.data, metadata=bundle.metadata, raw=True, display_id=display_id)
+
+
+def label_displays(shell: InteractiveShell, header: dict[str, Any] | None) -> None:
+    """Let what this thread displays belong to the request with that header.
+
+    ipykernel 7 knows by context whose a thread's outputs are; before, all are those of the running cell.
+    """
+    register = getattr(shell.display_pub, "register_hook", None)  # its hooks are those of one thread
+    if register is not None and header is not None:
+        register(lambda message: {**message, "parent_header": header})
 
 
 def show_failure(error: BaseException) -> None:

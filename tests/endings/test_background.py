@@ -179,7 +179,7 @@ def owners_of_outputs(client, *, until, seconds):
     owners = set()
     while True:
         message = client.get_iopub_msg(timeout=seconds)
-        if message["msg_type"] in {"stream", "display_data", "update_display_data", "comm_open"}:
+        if message["msg_type"] in {"stream", "display_data", "update_display_data"}:
             owners.add(message["parent_header"]["msg_id"])
         if message["msg_type"] == "display_data" and until in str(message["content"]["data"]):
             return owners
