@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -91,6 +92,7 @@ class Segments:
         self.spares = Spares()
         self._by_address: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()
         self._addresses: list[int] = []
+        self._listing = threading.Lock()  # results of a background run come in its own thread
 
     def create(self, nbytes: int) -> Segment:
         """Return a listed segment with anything in it, which takes no time to write to if it is a spare."""
@@ -103,17 +105,19 @@ class Segments:
 
     def add(self, segment: Segment) -> Segment:
         """List a segment, and return it."""
-        self._by_address[segment.address] = segment.buffer
-        self._addresses = sorted(self._by_address.keys())
+        with self._listing:
+            self._by_address[segment.address] = segment.buffer
+            self._addresses = sorted(self._by_address.keys())
         ended = self.spares.use_of(segment.pages)
         weakref.finalize(segment.buffer, ended).atexit = False
         return segment
 
     def find(self, address: int, nbytes: int) -> Segment | None:
         """Return the segment that holds all of that memory, if there is one."""
-        before = bisect_right(self._addresses, address) - 1
-        buffer = self._by_address.get(self._addresses[before]) if before >= 0 else None
-        if buffer is None or address + nbytes > self._addresses[before] + len(buffer):
+        addresses = self._addresses
+        before = bisect_right(addresses, address) - 1
+        buffer = self._by_address.get(addresses[before]) if before >= 0 else None
+        if buffer is None or address + nbytes > addresses[before] + len(buffer):
             return None
         return Segment.used_by(buffer)
 
