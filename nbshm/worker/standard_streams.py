@@ -12,6 +12,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from nbshm.worker.printing import replace_print
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -35,6 +37,7 @@ def redirect(stdout: int, stderr: int) -> None:
     _move(stdout, 1)
     _move(stderr, 2)
     sys.stdout = sys.__stdout__ = _text(1)  # type: ignore[misc]  # a process's own streams are replaced once
+    replace_print(sys.stdout)
     sys.stderr = sys.__stderr__ = _text(2)  # type: ignore[misc]
 
 
