@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import pytest
-from benchmarks import sharing, warm_cell
+from benchmarks import sharing, warm_cell, watching
 from benchmarks.big_tensor import big_tensor
 from benchmarks.first_cell import first_cell
 from benchmarks.memory import memory
@@ -24,6 +24,9 @@ WORKLOADS = [
     functools.partial(sharing.small_tensors, count=100),
     functools.partial(results, nbytes=1 << 21),
     functools.partial(memory, nbytes=1 << 26, nprocs=2),
+    functools.partial(watching.view, seconds=0.5, crowds=(2,)),
+    functools.partial(watching.flood, lines=1000),
+    watching.first_row,
 ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import faulthandler
 
 import pytest
-from benchmarks import sharing, warm_cell
+from benchmarks import sharing, warm_cell, watching
 from benchmarks.big_tensor import big_tensor
 from benchmarks.first_cell import first_cell
 from benchmarks.memory import memory
@@ -34,6 +34,9 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
         sharing.small_tensors,
         results,
         memory,
+        watching.view,
+        watching.flood,
+        watching.first_row,
     ],
 )
 def test_ratios(workload, tmp_path):
