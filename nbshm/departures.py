@@ -74,6 +74,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
                 names=names,
                 segments=session.segments,
                 reserved=descriptors_for(options.nprocs),
+                results=options.nprocs,
             )
             stack.enter_context(placement)
             mirrored = [names.name_of(begin, end - begin) or "memory" for begin, end in placement.mirrored]
@@ -88,6 +89,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
                 out=options.out,
                 places=placement.places,
                 segments=placement.sizes,
+                spares=placement.spares,
                 surroundings=capture_surroundings(
                     threads=options.threads,
                     share=options.threads_per_worker,

@@ -185,6 +185,8 @@ class Job:
     that the ranks share, the segments with the sizes `segments`, and what queues, locks and connections need.
     `flags` are the compiler's, with the `from __future__` imports of earlier cells; `token` marks displays in
     the output. A `forked` worker has the notebook's own `__main__` already. `keeper` is as in `Preparation`.
+
+    The last `spares` of the segments are for what ranks give back: one for each of the first ranks.
     """
 
     program: Program
@@ -193,6 +195,7 @@ class Job:
     out: tuple[str, ...]
     places: tuple[Place, ...]
     segments: tuple[int, ...]
+    spares: int
     surroundings: Any
     flags: int
     token: str

@@ -81,10 +81,19 @@ class OwnMemory:
 class Homecoming:
     """The loader for one parcel in the kernel; it owns the descriptors that came with the parcel."""
 
-    def __init__(self, own: OwnMemory, parcel: Parcel, fds: Sequence[int], *, segments: Segments) -> None:
+    def __init__(
+        self,
+        own: OwnMemory,
+        spares: Sequence[Segment],
+        parcel: Parcel,
+        fds: Sequence[int],
+        *,
+        segments: Segments,
+    ) -> None:
         self._own = own
         self._places = parcel.places
-        self._received = _receive(parcel.segments, fds, segments)
+        self._received = [*(spare.buffer for spare in spares), *_receive(parcel.segments, fds, segments)]
+        segments.spares.expect_more(sum(parcel.segments) + self._written_in(spares))
 
     def memory(self, number: int, *, private: bool) -> Memory:  # noqa: ARG002  # a result has no private memory
         """Return the notebook's own memory, or what came with the parcel."""
@@ -93,6 +102,11 @@ class Homecoming:
         if place.segment < ahead:
             return self._own.at(place)
         return Memory(buffer=self._received[place.segment - ahead], offset=place.offset, nbytes=place.nbytes)
+
+    def _written_in(self, spares: Sequence[Segment]) -> int:
+        """Return the size of the spare segments that the parcel uses."""
+        used = {place.segment - len(self._own.homes) for place in self._places}
+        return sum(spare.nbytes for number, spare in enumerate(spares) if number in used)
 
 
 def _receive(sizes: Sequence[int], fds: Sequence[int], segments: Segments) -> list[Any]:

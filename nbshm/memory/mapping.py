@@ -38,11 +38,19 @@ class Mapping:
 
     def shared(self, number: int) -> Buffer:
         """Return a segment that all processes write to."""
+        return self.segment(number).buffer
+
+    def size(self, number: int) -> int:
+        """Return the size of a segment in bytes."""
+        return self._sizes[number]
+
+    def segment(self, number: int) -> Segment:
+        """Return a segment, mapped for sharing."""
         if number not in self._shared:
             segment = Segment.over(self._fds.pop(number), self._sizes[number])
             self._shared[number] = self.segments.add(segment)
             self._numbers[segment.address] = number
-        return self._shared[number].buffer
+        return self._shared[number]
 
     def private(self, number: int) -> mmap.mmap:
         """Return a segment's contents, as a copy that is made page by page when it is written to."""

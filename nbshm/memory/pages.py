@@ -26,25 +26,25 @@ class Pages(mmap.mmap):
 
     @classmethod
     def create(cls, nbytes: int) -> Pages:
-        """Make new pages, which are zero and take no room before they are written."""
+        """Make as many new pages as it takes; they are zero, and take no room before they are written."""
         fd = os.memfd_create("nbshm")
         try:
-            os.ftruncate(fd, nbytes)
+            os.ftruncate(fd, -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE)
         except BaseException:
             os.close(fd)
             raise
-        return cls.over(fd, nbytes)
+        return cls.over(fd)
 
     @classmethod
-    def over(cls, fd: int, nbytes: int) -> Pages:
-        """Map pages that were made elsewhere, and own their descriptor from now on."""
+    def over(cls, fd: int) -> Pages:
+        """Map all pages of a memfd, and own their descriptor from now on."""
         try:
-            pages = cls(fd, nbytes)
+            pages = cls(fd, 0)
         except BaseException:
             os.close(fd)
             raise
         pages.fd = fd
-        pages.nbytes = nbytes
+        pages.nbytes = len(pages)
         pages.address = address_of(pages)
         pages.touched = pages.handed_on = False
         weakref.finalize(pages, os.close, fd).atexit = False

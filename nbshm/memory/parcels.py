@@ -14,12 +14,17 @@ from nbshm.memory.segments import Segment
 
 Pickle = Callable[[Any, Buffers], bytes]
 
+_MOST_WASTE = 2  # a spare segment may be twice as big as what is copied into it
 
-def pack(value: Any, *, mapping: Mapping, pickle: Pickle) -> tuple[Parcel, tuple[Segment, ...]]:
+
+def pack(
+    value: Any, *, mapping: Mapping, pickle: Pickle, spare: int | None = None
+) -> tuple[Parcel, tuple[Segment, ...]]:
     """Return a value as a parcel, and the new segments whose descriptors are to be sent beside it.
 
     `pickle(value, buffers)` notes memory in the buffers. What lies in a segment of the job is referred to;
-    anything else is copied into one new segment, which can be dropped once its descriptor is sent.
+    anything else is copied into one new segment, which can be dropped once its descriptor is sent, or into
+    the `spare` one of the job's, whose pages have been touched before, if it is of about that size.
     """
     buffers = Buffers()
     pickled = pickle(value, buffers)
@@ -31,8 +36,7 @@ def pack(value: Any, *, mapping: Mapping, pickle: Pickle) -> tuple[Parcel, tuple
             spans.append((buffer.address, buffer.nbytes, number))
         else:
             places[number] = known
-    segment = _copy_out(merge(spans), buffers, places, number=len(mapping))
-    segments = () if segment is None else (segment,)
+    segments = _copy_out(merge(spans), buffers, places, mapping=mapping, spare=spare)
     return (
         Parcel(
             pickled=pickled,
@@ -44,17 +48,27 @@ def pack(value: Any, *, mapping: Mapping, pickle: Pickle) -> tuple[Parcel, tuple
 
 
 def _copy_out(
-    regions: list[Region], buffers: Buffers, places: dict[int, Place], *, number: int
-) -> Segment | None:
-    """Copy regions into one new segment, and note where each buffer in them lies."""
+    regions: list[Region],
+    buffers: Buffers,
+    places: dict[int, Place],
+    *,
+    mapping: Mapping,
+    spare: int | None,
+) -> tuple[Segment, ...]:
+    """Copy regions into one segment, and note where each buffer in them lies; return it if it is new."""
     if not regions:
-        return None
+        return ()
     layout = lay_out(regions, together=True)
-    segment = Segment.create(layout.sizes[0])
+    (nbytes,) = layout.sizes
+    if spare is not None and nbytes <= mapping.size(spare) <= _MOST_WASTE * nbytes:
+        number, segment, is_new = spare, mapping.segment(spare), False
+        segment.pages.touched = True
+    else:
+        number, segment, is_new = len(mapping), Segment.create(nbytes), True
     for region, (_, start) in zip(regions, layout.spots, strict=True):
         fill(segment, start, source=region.address, nbytes=region.nbytes)
         for member in region.numbers:
             buffer = buffers[member]
             offset = start + buffer.address - region.address
             places[member] = Place(segment=number, offset=offset, nbytes=buffer.nbytes)
-    return segment
+    return (segment,) if is_new else ()

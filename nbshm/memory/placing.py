@@ -22,10 +22,12 @@ from nbshm.memory.names import NotebookNames
 from nbshm.memory.segments import Segment, Segments
 
 
-def place(buffers: Buffers, *, names: NotebookNames, segments: Segments, reserved: int) -> Placement:
+def place(
+    buffers: Buffers, *, names: NotebookNames, segments: Segments, reserved: int, results: int = 0
+) -> Placement:
     """Put all memory of the buffers into segments, or find the ones that it is in.
 
-    `reserved` is how many descriptors must be left for others.
+    `reserved` is how many descriptors must be left for others; `results` how many may come back.
 
     Raises
     ------
@@ -38,25 +40,35 @@ def place(buffers: Buffers, *, names: NotebookNames, segments: Segments, reserve
         decisions = decide(buffers, names=names, segments=segments, space=space)
         spots = list(carry_out(decisions, buffers, names, segments, reserved))
         undo.pop_all()
-    return Placement(buffers, spots, segments=segments, space=space)
+    spares = segments.use_spares(results)
+    return Placement(buffers, spots, segments=segments, space=space, spares=spares)
 
 
 class Placement:
     """The memory of one run, from before its workers start until after they have ended.
 
     `fds` and `sizes` describe the segments to hand to each worker, in order; `places` says for each buffer
-    where it lies in them.
+    where it lies in them. The last `spares` of them are for what ranks give back.
     """
 
     def __init__(
-        self, buffers: Buffers, spots: Sequence[Spot], *, segments: Segments, space: AddressSpace
+        self,
+        buffers: Buffers,
+        spots: Sequence[Spot],
+        *,
+        segments: Segments,
+        space: AddressSpace,
+        spares: Sequence[Segment],
     ) -> None:
         self._spots = spots
         self._segments = segments
         self._space = space
         self._own = OwnMemory(buffers, spots)
-        self.fds = tuple(home.fd for home in self._own.homes)
-        self.sizes = tuple(home.nbytes for home in self._own.homes)
+        self._spares = tuple(spares)
+        handed = (*self._own.homes, *spares)
+        self.fds = tuple(home.fd for home in handed)
+        self.sizes = tuple(home.nbytes for home in handed)
+        self.spares = len(spares)
         self.places = self._own.places
 
     def loading(self, parcel: Parcel, fds: Sequence[int]) -> AbstractContextManager[None]:
@@ -65,7 +77,7 @@ class Placement:
         What lies in the segments of this run becomes the notebook's own memory again. What came with the
         parcel stays valid after the worker is gone.
         """
-        return loading(Homecoming(self._own, parcel, fds, segments=self._segments))
+        return loading(Homecoming(self._own, self._spares, parcel, fds, segments=self._segments))
 
     @property
     def mirrored(self) -> list[tuple[int, int]]:
@@ -88,6 +100,7 @@ class Placement:
         self._space.close()
         self._spots = []
         self._own = OwnMemory(Buffers(), [])
+        self._spares = ()
 
     def __enter__(self) -> Placement:  # noqa: PYI034  # typing.Self is of Python 3.11
         return self

@@ -43,7 +43,7 @@ class Segment:
     @classmethod
     def over(cls, fd: int, nbytes: int) -> Segment:
         """Map a segment that was made elsewhere, and own its descriptor from now on."""
-        return cls.on(Pages.over(fd, nbytes), nbytes)
+        return cls.on(Pages.over(fd), nbytes)
 
     @classmethod
     def on(cls, pages: Pages, nbytes: int) -> Segment:
@@ -102,6 +102,10 @@ class Segments:
     def create_zeroed(self, nbytes: int) -> Segment:
         """Make a new segment of zeros and list it."""
         return self.add(Segment.create(nbytes))
+
+    def use_spares(self, count: int) -> list[Segment]:
+        """Return so many listed segments of any size, for what is not known yet, or what spares there are."""
+        return [self.add(Segment.on(pages, pages.nbytes)) for pages in self.spares.take_newest(count)]
 
     def add(self, segment: Segment) -> Segment:
         """List a segment, and return it."""

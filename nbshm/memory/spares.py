@@ -7,6 +7,7 @@ has filled, and at most a part of the memory that is left.
 
 from __future__ import annotations
 
+import mmap
 import os
 import threading
 from collections import deque
@@ -37,10 +38,21 @@ class Spares:
         """Note how many bytes a run has filled: as many may be kept when they are not used any more."""
         self._filled.append(filled)
         left = limits.memory_left()
-        most = max(self._filled)
+        most = max(self._filled) + _MOST_PAGES * mmap.PAGESIZE  # what is filled is not always whole pages
         with self._lock:
             self._limit = most if left is None else min(most, left.nbytes // _PART_OF_MEMORY)
             self._trim()
+
+    def expect_more(self, filled: int) -> None:
+        """Note how many bytes the last run has filled beside what it said."""
+        self.expect((self._filled.pop() if self._filled else 0) + filled)
+
+    def take_newest(self, count: int) -> list[Pages]:
+        """Return so many pages of any size, or what there are."""
+        with self._lock:
+            if os.getpid() != self._owner:
+                return []
+            return [self._kept.pop() for _ in range(min(count, len(self._kept)))]
 
     def take(self, nbytes: int) -> Pages | None:
         """Return pages of about that size, at least as big, if there are any."""

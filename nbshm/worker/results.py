@@ -28,12 +28,21 @@ class ResultPickling:
     `definitions` are the notebook's, as this worker has them: an instance of one of these classes comes back
     as an instance of the notebook's class. What the body defined itself goes by value, as the notebook has no
     such name, and takes along what it reads of the names that the body has bound in `namespace`.
+    `spare` is the number of a segment for memory that is given back, if there is one.
     """
 
-    def __init__(self, *, definitions: Names[str, Any], mapping: Mapping, namespace: Names[str, Any]) -> None:
+    def __init__(
+        self,
+        *,
+        definitions: Names[str, Any],
+        mapping: Mapping,
+        namespace: Names[str, Any],
+        spare: int | None,
+    ) -> None:
         self._definitions = definitions
         self._classes = known_classes()
         self._mapping = mapping
+        self._spare = spare
         self._namespace = namespace
         self._notebook_names = namespace.keys() - {"rank", "nprocs"}
         self._own: dict[FunctionType, Globals] = {}
@@ -42,7 +51,7 @@ class ResultPickling:
         """Return the value as a parcel, and the segments whose descriptors travel with it."""
         if isinstance(value, Outcome) and _is_plain(value):  # as most are; the pickler takes long to make
             return Parcel(pickled=pickle.dumps(value, protocol=5)), ()
-        return parcels.pack(value, mapping=self._mapping, pickle=self._pickle)
+        return parcels.pack(value, mapping=self._mapping, pickle=self._pickle, spare=self._spare)
 
     def dumps(self, value: Any) -> bytes:
         """Pickle a value whole, with whatever memory it has."""

@@ -73,8 +73,15 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
             job,
             module,
             seat,
-            ResultPickling(definitions=definitions, mapping=mapping, namespace=vars(module)),
+            ResultPickling(
+                definitions=definitions, mapping=mapping, namespace=vars(module), spare=_spare(job, seat.rank)
+            ),
         )
+
+
+def _spare(job: Job, rank: int) -> int | None:
+    """Return the number of the segment that is there for what a rank gives back, if one is."""
+    return len(job.segments) - job.spares + rank if rank < job.spares else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ import torch
 import squares
 multiprocessing.set_forkserver_preload(["torch", "squares"])
 """
+_THEIR_TENSORS = "made = [torch.ones({length}).share_memory_() for _ in range(2)]"
 _THEIRS = """
-made = [torch.empty({length}).share_memory_() for _ in range(2)]
 torch.multiprocessing.start_processes(squares.fill, args=(made,), nprocs=2, start_method="forkserver");
 """
 
@@ -27,7 +27,8 @@ def results(directory: Path, repetitions: int, *, nbytes: int = 1 << 28) -> list
     with kernel(directory) as ours, kernel(directory, load=False) as theirs:
         ours.run("import torch").check()
         theirs.run(_THEIR_PREPARATION).check()
-        cells = _OURS.format(length=nbytes // 4), _THEIRS.format(length=nbytes // 4)
+        theirs.run(_THEIR_TENSORS.format(length=nbytes // 4)).check()
+        cells = _OURS.format(length=nbytes // 4), _THEIRS
         for notebook, cell in zip((ours, theirs), cells, strict=True):
             notebook.run(cell, timeout=120).check()
             assert notebook.value("[int(tensor[-1]) for tensor in made]") == [0, 1]

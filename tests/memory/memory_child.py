@@ -21,10 +21,10 @@ def main(fd: int) -> None:
         length, fds, _, _ = socket.recv_fds(kernel, 8, 250)
         if not length:
             return
-        payload, places, sizes, code = pickle.loads(_read(kernel, int.from_bytes(length, "little")))
+        payload, places, sizes, spare, code = pickle.loads(_read(kernel, int.from_bytes(length, "little")))
         with Mapping(fds, sizes) as mapping:
             result = _run(mapping, payload, places, code)
-            parcel, made = pack(result, mapping=mapping, pickle=pickled)
+            parcel, made = pack(result, mapping=mapping, pickle=pickled, spare=spare)
             message = pickle.dumps(parcel)
             socket.send_fds(kernel, [len(message).to_bytes(8, "little")], [segment.fd for segment in made])
             kernel.sendall(message)

@@ -53,8 +53,10 @@ class Child:
                 [sys.executable, str(CHILD), str(theirs.fileno())], pass_fds=[theirs.fileno()]
             )
 
-    def send(self, payload: bytes, placement: Placement, code: str) -> None:
-        message = pickle.dumps((payload, placement.places, placement.sizes, code))
+    def send(self, payload: bytes, placement: Placement, code: str, rank: int = 0) -> None:
+        first = len(placement.sizes) - placement.spares
+        spare = first + rank if rank < placement.spares else None
+        message = pickle.dumps((payload, placement.places, placement.sizes, spare, code))
         socket.send_fds(self._socket, [len(message).to_bytes(8, "little")], list(placement.fds))
         self._socket.sendall(message)
 
@@ -96,7 +98,7 @@ class Notebook:
         names = NotebookNames(self.namespace, self.out)
         buffers = Buffers()
         payload = pickled({name: self.namespace[name] for name in wanted}, buffers, is_shared)
-        return payload, place(buffers, names=names, segments=self.segments, reserved=64)
+        return payload, place(buffers, names=names, segments=self.segments, reserved=64, results=2)
 
     def run(
         self, code: str, *wanted: str, ranks: int = 1, is_shared: Callable[[Any], bool] = lambda _: True
@@ -106,7 +108,7 @@ class Notebook:
         with placement:
             try:
                 for rank, child in enumerate(self._children[:ranks]):
-                    child.send(payload, placement, f"rank = {rank}\n{code}")
+                    child.send(payload, placement, f"rank = {rank}\n{code}", rank)
                 outcomes = [child.receive(placement) for child in self._children[:ranks]]
             finally:
                 placement.copy_back()

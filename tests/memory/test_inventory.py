@@ -86,12 +86,11 @@ def test_what_no_name_leads_to_is_told_with_what_keeps_it(notebook: Notebook):
     history, last = [notebook["first"]], {"r": notebook["second"]}
     hidden = iter([notebook["third"]])
     notebook.namespace.clear()
-    size = 2**24 + 64
     kept = inventory(notebook, **{"Out[1]": history, "nbshm.last": last}).kept
-    assert [(each.by, size - each.nbytes < 64) for each in kept] == [
-        ("Out[1]", True),
-        ("nbshm.last", True),
-        ("objects that no name leads to", True),
+    assert [(each.by, each.nbytes - 2**24) for each in kept] == [
+        ("Out[1]", 4096),
+        ("nbshm.last", 4096),
+        ("objects that no name leads to", 4096),
     ]
     assert isinstance(kept[0], Kept)
     assert next(hidden) is not None

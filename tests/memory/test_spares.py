@@ -127,11 +127,41 @@ def test_a_tensor_moves_into_the_memory_of_one_that_is_gone(notebook: Notebook):
 
 def test_memory_of_a_result_is_used_again(notebook: Notebook):
     notebook["n"] = 1
-    notebook.segments.spares.expect(2 * _BIG)
     (result,) = notebook.run("result = np.ones(3 << 20, dtype='u1')", "n")
     assert result.sum() == _BIG
     del result
     assert notebook.segments.spares.nbytes >= _BIG
+
+
+def test_results_come_back_in_pages_that_were_used_before(notebook: Notebook):
+    notebook["n"] = 1
+    code = "result = np.full(3 << 20, 5 + rank, dtype='u1')"
+    first = notebook.run(code, "n", ranks=2)
+    del first
+    kept = sorted(pages.address for pages in notebook.segments.spares._kept)
+    assert len(kept) == 2
+    again = notebook.run(code, "n", ranks=2)
+    assert sorted(notebook.segments.find(memory_of(result), 1).address for result in again) == kept
+    assert [int(result.sum()) for result in again] == [5 * _BIG, 6 * _BIG]
+    assert len(notebook.segments.spares) == 0
+
+
+def test_a_result_of_another_size_leaves_the_spares_as_they_are(notebook: Notebook):
+    notebook["n"] = 1
+    notebook.segments.spares.expect(_BIG)
+    notebook.segments.create(_BIG)
+    small, big = (notebook.run(f"result = np.ones({size}, 'u1')", "n") for size in (_BIG // 3, _BIG + 1))
+    assert (small[0].sum(), big[0].sum()) == (_BIG // 3, _BIG + 1)
+    assert notebook.segments.spares.nbytes >= _BIG
+
+
+def test_a_rank_that_fails_leaves_its_spare_to_the_next(notebook: Notebook):
+    notebook["n"] = 1
+    notebook.segments.spares.expect(_BIG)
+    notebook.segments.create(_BIG)
+    with pytest.raises(ZeroDivisionError):
+        notebook.run("1 / 0", "n")
+    assert len(notebook.segments.spares) == 1
 
 
 def test_spares_are_given_back_where_memory_is_short(notebook: Notebook, monkeypatch):
