@@ -14,7 +14,7 @@ from nbshm.options import Options
 from nbshm.reports import Raised, RankFailure, without_colours
 from nbshm.stacks import Dump, RankStack, Reader, frames_of_other_threads, stacks_in_words
 from nbshm.tracebacks import ExceptionReport
-from nbshm.words import listed
+from nbshm.words import listed, with_article
 
 _REMEDIES = {
     ("numpy.random", "Generator"): "Use {name}.spawn(nprocs)[rank] in the cell.",
@@ -34,7 +34,7 @@ def before_start(
         kind = _private_kind(namespace.get(name))
         if kind:
             yield (
-                f"What the cell writes into {name} (a {kind}) stays in the ranks. "
+                f"What the cell writes into {name} ({with_article(kind)}) stays in the ranks. "
                 "To get it back, write into an array or a tensor, end the cell in the value, or use out=."
             )
     if options.nprocs > 1:

@@ -93,6 +93,11 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return " and ".join([*([", ".join(shown[:-1])] if shown[:-1] else []), shown[-1]]) if shown else ""
 
 
+def with_article(noun: str) -> str:
+    """Put `a` or `an` before a noun."""
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+
+
 def _runs(ordered: Sequence[int]) -> list[list[int]]:
     runs: list[list[int]] = []
     for number in ordered:

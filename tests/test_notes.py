@@ -9,11 +9,11 @@ from kernels import Kernel
 @pytest.mark.parametrize(
     ("setup", "body", "kind"),
     [
-        ("found = [None] * 2", "found[rank] = 1", "list"),
-        ("found = {}", "found[rank] = 1", "dict"),
-        ("found = set()", "found.add(rank)", "set"),
-        ("import numpy as np; found = np.array([None, None])", "found[rank] = 1", "object array"),
-        ("import pandas as pd; found = pd.DataFrame({'a': [1, 2]})", "found.loc[rank, 'a'] = 5", "DataFrame"),
+        ("found = [None] * 2", "found[rank] = 1", "a list"),
+        ("found = {}", "found[rank] = 1", "a dict"),
+        ("found = set()", "found.add(rank)", "a set"),
+        ("import numpy as np; found = np.array([None, None])", "found[rank] = 1", "an object array"),
+        ("import pandas as pd; found = pd.DataFrame({'a': [1, 2]})", "found.loc[rank, 'a'] = 5", "a DataFrame"),
     ],
 )
 def test_writes_that_stay_in_the_ranks_are_told(
@@ -21,7 +21,7 @@ def test_writes_that_stay_in_the_ranks_are_told(
 ) -> None:
     shared_notebook.run(setup).check()
     text = shared_notebook.run(f"%%parallel nprocs=2\n{body}").check().text
-    assert f"What the cell writes into found (a {kind}) stays in the ranks." in text
+    assert f"What the cell writes into found ({kind}) stays in the ranks." in text
 
 
 def test_writes_that_are_shared_need_no_word(shared_notebook: Kernel) -> None:
