@@ -26,3 +26,13 @@ def shared_notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel
     """One kernel for all tests of a module that leave nothing to each other."""
     with kernel(tmp_path_factory.mktemp("notebook")) as running:
         yield running
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a GPU where there is none."""
+    if item.get_closest_marker("cuda") is None:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("this machine has no GPU")

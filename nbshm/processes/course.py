@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nbshm.events import Ended, Event, Exited, Failed, Interrupted, Result, Started
+from nbshm.lost_peers import tells_of_lost_peer
 from nbshm.processes.endings import Ladder, Rung
 from nbshm.reports import Died, Ending, Quit, Raised, RankFailure, Stopped
 
 # Ranks that fail alike do so within this many seconds: they are told as one failure then, not as one that
 # failed and three that were stopped because of it.
 SETTLE_SECONDS = 0.1
+
+# A rank that has lost its connection to another waits this long for that one's own words, which are the cause.
+PEER_SECONDS = 2.0
 
 _INTERRUPTED = 128 + signal.SIGINT  # what a shell says of a program that SIGINT ended
 
@@ -53,6 +57,7 @@ class Course:
         self._ladder: Ladder | None = None
         self._ending: Ending = "finished"
         self._failures: list[RankFailure] = []
+        self._losses: list[Raised] = []
 
     @property
     def living(self) -> list[int]:
@@ -101,7 +106,7 @@ class Course:
         ends = [record.ended for record in self._records]
         return Verdict(
             ending=self._ending,
-            failures=tuple(self._failures),
+            failures=tuple(self._failures or self._losses),
             stopped=tuple(self._stopped()),
             exitcodes=tuple(None if ended is None else ended.exitcode for ended in ends),
             seconds=tuple(None if ended is None else ended.seconds for ended in ends),
@@ -134,18 +139,32 @@ class Course:
             self._fail(_death(event, record.pid), now)
 
     def _fail(self, failure: RankFailure, now: float) -> None:
-        self._failures.append(failure)
+        if isinstance(failure, Raised) and tells_of_lost_peer(failure.report):
+            self._losses.append(failure)
+            self._end_as_failed(now + PEER_SECONDS)
+        else:
+            self._failures.append(failure)
+            self._end_as_failed(now + SETTLE_SECONDS)
+
+    def _end_as_failed(self, by: float) -> None:
         if self._ladder is None:
             self._ending = "failed"
-            self._ladder = Ladder(start=now + SETTLE_SECONDS, grace=self.grace)
+            self._ladder = Ladder(start=by, grace=self.grace)
+        else:
+            self._ladder.begin_by(by)
 
     def _stopped(self) -> list[Stopped]:
-        failed = {failure.rank for failure in self._failures}
-        return [
+        failed = {failure.rank for failure in [*self._failures, *self._losses]}
+        ended = [
             Stopped(rank=rank, by=_stopped_by(record.ended), line=record.ended.last_line)
             for rank, record in enumerate(self._records)
             if record.rung and record.ended and not record.finished and rank not in failed
         ]
+        lost = [
+            Stopped(rank=loss.rank, by="the loss of its peer", line=loss.report.where)
+            for loss in (self._losses if self._failures else ())
+        ]
+        return sorted([*ended, *lost], key=lambda stop: stop.rank)
 
 
 def _failure(event: Failed | Exited | Interrupted, pid: int) -> RankFailure:

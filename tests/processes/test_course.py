@@ -6,7 +6,7 @@ import pytest
 
 from nbshm.events import Ended, Exited, Failed, Interrupted, Output, Result, Started
 from nbshm.jobs import Parcel
-from nbshm.processes.course import SETTLE_SECONDS, Course
+from nbshm.processes.course import PEER_SECONDS, SETTLE_SECONDS, Course
 from nbshm.processes.endings import Rung
 from nbshm.reports import Died, Quit, Raised
 from nbshm.tracebacks import report_exception
@@ -26,6 +26,10 @@ def ended(rank, exitcode=0):
 
 def failed(rank):
     return Failed(rank=rank, report=report_exception(ValueError("bad")))
+
+
+def lost(rank):
+    return Failed(rank=rank, report=report_exception(RuntimeError("[pair.cc:553] Connection closed by peer")))
 
 
 def see(run, *events, now=0.0):
@@ -65,6 +69,30 @@ def test_failures_are_told_in_the_order_in_which_they_were_seen():
     run = course(3)
     see(run, failed(2), failed(0), ended(2, 1), ended(0, 1), result(1), ended(1))
     assert [failure.rank for failure in run.verdict().failures] == [2, 0]
+
+
+def test_a_rank_that_lost_its_peer_waits_for_the_reason_which_is_the_failure():
+    run = course(3)
+    see(run, lost(0), ended(0, 1), now=5)
+    assert run.due(6) == []
+    see(run, failed(1), now=6)
+    assert run.due(6 + SETTLE_SECONDS) == [Rung.INTERRUPT]
+    see(run, ended(1, 1), ended(2, 1), now=7)
+    verdict = run.verdict()
+    assert [failure.rank for failure in verdict.failures] == [1]
+    assert [(stop.rank, stop.by) for stop in verdict.stopped] == [
+        (0, "the loss of its peer"),
+        (2, "interrupt"),
+    ]
+
+
+def test_a_lost_peer_is_the_failure_if_nobody_gives_a_reason():
+    run = course()
+    see(run, lost(0), ended(0, 1), now=5)
+    assert run.due(5 + PEER_SECONDS) == [Rung.INTERRUPT]
+    see(run, ended(1, 1), now=8)
+    assert [failure.rank for failure in run.verdict().failures] == [0]
+    assert [stop.rank for stop in run.verdict().stopped] == [1]
 
 
 @pytest.mark.parametrize("event", [Interrupted(rank=1), failed(1), Exited(rank=1, code=3)])

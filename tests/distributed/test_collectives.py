@@ -1,0 +1,207 @@
+"""`torch.distributed` in parallel cells, as it stands: groups, collectives, and ranks that fail in one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kernels import Kernel, kernel
+
+SETUP = """
+import nbshm, os, select, signal, sys
+import torch, torch.distributed as dist
+ones = torch.ones(1)
+"""
+
+# Each rank has [rank, rank] and knows what every collective must make of that.
+COLLECTIVES = """%%parallel nprocs=3
+dist.init_process_group("gloo")
+mine = torch.tensor([rank, rank])
+ranks = range(nprocs)
+each = [torch.tensor([other, other]) for other in ranks]
+
+reduced = {name: mine.clone() for name in ["SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR"]}
+for name, tensor in reduced.items():
+    dist.all_reduce(tensor, getattr(dist.ReduceOp, name))
+assert {name: tensor[0].item() for name, tensor in reduced.items()} == {
+    "SUM": 3, "PRODUCT": 0, "MIN": 0, "MAX": 2, "BAND": 0, "BOR": 3, "BXOR": 3}
+
+to_one = mine.clone()
+dist.reduce(to_one, dst=2)
+assert rank != 2 or to_one.tolist() == [3, 3]
+
+sent = mine.clone()
+dist.broadcast(sent, src=1)
+assert sent.tolist() == [1, 1]
+
+gathered = [torch.empty_like(mine) for _ in ranks]
+dist.all_gather(gathered, mine)
+assert all(torch.equal(a, b) for a, b in zip(gathered, each))
+
+flat = torch.empty(2 * nprocs, dtype=mine.dtype)
+dist.all_gather_into_tensor(flat, mine)
+assert torch.equal(flat, torch.cat(each))
+
+at_one = [torch.empty_like(mine) for _ in ranks] if rank == 0 else None
+dist.gather(mine, at_one, dst=0)
+assert rank != 0 or torch.equal(torch.cat(at_one), torch.cat(each))
+
+part = torch.empty_like(mine)
+dist.scatter(part, each if rank == 1 else None, src=1)
+assert torch.equal(part, mine)
+
+part = torch.empty_like(mine)
+dist.reduce_scatter(part, [tensor.clone() for tensor in each])
+assert part.tolist() == [3 * rank, 3 * rank]
+
+part = torch.empty_like(mine)
+dist.reduce_scatter_tensor(part, torch.cat(each))
+assert part.tolist() == [3 * rank, 3 * rank]
+
+exchanged = torch.empty(nprocs, dtype=mine.dtype)
+dist.all_to_all_single(exchanged, torch.tensor([10 * rank + other for other in ranks]))
+assert exchanged.tolist() == [10 * other + rank for other in ranks]
+
+following, previous = (rank + 1) % nprocs, (rank - 1) % nprocs
+received = torch.empty_like(mine)
+for work in dist.batch_isend_irecv(
+    [dist.P2POp(dist.isend, mine, following), dist.P2POp(dist.irecv, received, previous)]
+):
+    work.wait()
+assert received.tolist() == [previous, previous]
+
+objects = [None] * nprocs
+dist.all_gather_object(objects, {"rank": rank})
+assert objects == [{"rank": other} for other in ranks]
+objects = ["from one"] if rank == 1 else [None]
+dist.broadcast_object_list(objects, src=1)
+assert objects == ["from one"]
+
+pair = dist.new_group([0, 2])
+if rank != 1:
+    both = mine.clone()
+    dist.all_reduce(both, group=pair)
+    assert both.tolist() == [2, 2]
+
+dist.barrier()
+dist.monitored_barrier()
+later = mine.clone()
+dist.all_reduce(later, async_op=True).wait()
+(dist.get_rank(), dist.get_world_size(), later.tolist())
+"""
+
+
+@pytest.fixture(scope="module")
+def notebook(shared_notebook: Kernel) -> Kernel:
+    shared_notebook.run(SETUP).check()
+    return shared_notebook
+
+
+def test_each_collective_gives_what_it_should_again_and_again(notebook: Kernel) -> None:
+    for _ in range(2):  # neither destroys its group, and the second begins when the first has ended
+        reply = notebook.run(COLLECTIVES).check()
+        assert reply.result is not None
+        assert notebook.value("list(_)") == [(0, 3, [3, 3]), (1, 3, [3, 3]), (2, 3, [3, 3])]
+
+
+FAILING = """%%parallel nprocs=3
+dist.init_process_group("gloo")
+pids = [None] * nprocs
+dist.all_gather_object(pids, os.getpid())
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        ("if rank == 1: raise ValueError('mine')\ndist.all_reduce(ones)", "RankRaised", "ValueError: mine"),
+        ("if rank == 1: sys.exit('mine')\ndist.all_reduce(ones)", "RankDied", "mine"),
+        ("if rank == 1: os._exit(3)\ndist.all_reduce(ones)", "RankDied", "exit code 3"),
+        ("if rank == 1: os.kill(os.getpid(), signal.SIGKILL)\ndist.barrier()", "RankDied", "SIGKILL"),
+        (
+            # The others have failed, and told it, before it says why: it waits until rank 0 has ended.
+            "try:\n"
+            "    if rank == 1: raise ValueError('mine')\n"
+            "    dist.all_reduce(ones)\n"
+            "finally:\n"
+            "    dist.destroy_process_group()\n"
+            "    if rank == 1: select.select([os.pidfd_open(pids[0])], [], [], 30)",
+            "RankRaised",
+            "ValueError: mine",
+        ),
+    ],
+    ids=["raises", "exits", "ends", "killed", "last to speak"],
+)
+def test_a_rank_that_fails_is_told_and_not_those_that_waited_for_it(
+    notebook: Kernel, body: str, kind: str, words: str
+) -> None:
+    reply = notebook.run(FAILING.format(body=body), timeout=30)
+    assert reply.error is not None
+    assert reply.error[0] == kind, reply.text
+    assert words in reply.text
+    assert "by peer" not in reply.text
+    assert notebook.value("[failure.rank for failure in nbshm.last.failures]") == [1]
+
+
+def test_a_peer_that_left_early_is_what_a_rank_says_it_is(notebook: Kernel) -> None:
+    reply = notebook.run(FAILING.format(body="if rank == 0: dist.all_reduce(ones)"))
+    assert reply.error is not None
+    assert "rank 0 failed at" in reply.text
+    assert "by peer" in reply.text
+
+
+@pytest.fixture
+def another(tmp_path: Path) -> Iterator[Kernel]:
+    with kernel(tmp_path) as running:
+        running.run(SETUP).check()
+        yield running
+
+
+TOGETHER = """%%parallel nprocs=2
+dist.init_process_group("gloo")
+number = torch.full((), {number})
+if rank == 0:  # the other notebook has its group, too, before either goes on
+    for path, flag in {meetings}:
+        os.close(os.open(path, flag))
+dist.all_reduce(number)
+int(os.environ["MASTER_PORT"]), number.item()
+"""
+
+
+def test_two_notebooks_at_once_keep_to_themselves(notebook: Kernel, another: Kernel, tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("there", "back")]
+    for path in paths:
+        os.mkfifo(path)
+    sent = [
+        each.send(TOGETHER.format(number=number, meetings=list(zip(paths, flags, strict=True))))
+        for each, number, flags in [
+            (notebook, 1, (os.O_RDONLY, os.O_WRONLY)),
+            (another, 10, (os.O_WRONLY, os.O_RDONLY)),
+        ]
+    ]
+    ports = []
+    for each, message, expected in zip((notebook, another), sent, (2, 20), strict=True):
+        each.finish(message).check()
+        results = each.value("list(_)")
+        assert [value for _, value in results] == [expected, expected]
+        ports.append({port for port, _ in results})
+    assert len(ports[0]) == len(ports[1]) == 1
+    assert ports[0] != ports[1]
+
+
+@pytest.mark.cuda
+def test_nccl_works_with_a_device_for_each_rank(notebook: Kernel) -> None:
+    notebook.run("devices = torch.cuda.device_count()").check()
+    notebook.run(
+        "%%parallel nprocs={devices}\n"
+        "torch.cuda.set_device(nbshm.device())\n"
+        'dist.init_process_group("nccl")\n'
+        "number = torch.ones((), device=nbshm.device())\n"
+        "dist.all_reduce(number)\n"
+        "dist.destroy_process_group()\n"
+        "number.item()"
+    ).check()
+    assert notebook.value("list(_) == [float(devices)] * devices") is True
