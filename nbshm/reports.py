@@ -90,7 +90,7 @@ RankFailure: TypeAlias = Raised | Died | Quit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """A rank was ended because of another: how (`interrupt`, `SIGTERM`, ...), and the last line it reached."""
+    """A rank ended because of another: how (by `interrupt`, `SIGTERM`, ...), and the last line it reached."""
 
     rank: int
     by: str = "interrupt"

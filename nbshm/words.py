@@ -95,7 +95,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 
 def with_article(noun: str) -> str:
     """Put `a` or `an` before a noun."""
-    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+    return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
 def _runs(ordered: Sequence[int]) -> list[list[int]]:

@@ -15,7 +15,7 @@ from nbshm.tracebacks import report_exception
         "[pair.cc:534] Read error [127.0.0.1]:1324: Connection reset by peer",
         "[pair.cc:443] writev [127.0.0.1]:13453: Broken pipe",
         "failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?",
-        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+        "ncclRemoteError: A call failed possibly due to ... or a remote process exiting prematurely.",
     ],
 )
 def test_what_torch_says_of_a_lost_peer_is_known(message: str) -> None:
@@ -23,13 +23,9 @@ def test_what_torch_says_of_a_lost_peer_is_known(message: str) -> None:
 
 
 def test_what_was_raised_while_a_loss_was_handled_follows_from_it() -> None:
-    try:
-        try:
-            raise RuntimeError("Connection closed by peer")
-        except RuntimeError as error:
-            raise ValueError("training failed") from error
-    except ValueError as error:
-        assert tells_of_lost_peer(report_exception(error))
+    error = ValueError("training failed")
+    error.__cause__ = RuntimeError("Connection closed by peer")
+    assert tells_of_lost_peer(report_exception(error))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,11 @@ from kernels import Kernel
         ("found = {}", "found[rank] = 1", "a dict"),
         ("found = set()", "found.add(rank)", "a set"),
         ("import numpy as np; found = np.array([None, None])", "found[rank] = 1", "an object array"),
-        ("import pandas as pd; found = pd.DataFrame({'a': [1, 2]})", "found.loc[rank, 'a'] = 5", "a DataFrame"),
+        (
+            "import pandas as pd; found = pd.DataFrame({'a': [1, 2]})",
+            "found.loc[rank, 'a'] = 5",
+            "a DataFrame",
+        ),
     ],
 )
 def test_writes_that_stay_in_the_ranks_are_told(

@@ -16,7 +16,7 @@ from typing import Any
 
 from nbshm.memory.reach import is_array
 from nbshm.memory.slots import Slots
-from nbshm.words import listed
+from nbshm.words import listed, with_article
 
 _OWN = str(Path(__file__).parents[1])
 _AT_ONCE = 1000  # objects
@@ -79,7 +79,7 @@ class Holders:
         for name, value in list(self._namespace.items()):
             if value is holder and isinstance(name, str) and not name.startswith("_"):
                 return f"the {kind} '{name}'"
-        return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+        return with_article(kind)
 
 
 def why_storage_stays(storage: Any) -> str:

@@ -18,7 +18,7 @@ from nbshm.reports import Died, Ending, Quit, Raised, RankFailure, Stopped
 # failed and three that were stopped because of it.
 SETTLE_SECONDS = 0.1
 
-# A rank that has lost its connection to another waits this long for that one's own words, which are the cause.
+# Whoever has lost its connection to another rank is told after that one, if that one says why in this time.
 PEER_SECONDS = 2.0
 
 _INTERRUPTED = 128 + signal.SIGINT  # what a shell says of a program that SIGINT ended

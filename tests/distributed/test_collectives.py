@@ -113,6 +113,16 @@ dist.all_gather_object(pids, os.getpid())
 {body}
 """
 
+# The others have failed, and told it, before this one says why: it waits until rank 0 has ended.
+LAST_TO_SPEAK = """
+try:
+    if rank == 1: raise ValueError("mine")
+    dist.all_reduce(ones)
+finally:
+    dist.destroy_process_group()
+    if rank == 1: select.select([os.pidfd_open(pids[0])], [], [], 30)
+"""
+
 
 @pytest.mark.parametrize(
     ("body", "kind", "words"),
@@ -121,17 +131,7 @@ dist.all_gather_object(pids, os.getpid())
         ("if rank == 1: sys.exit('mine')\ndist.all_reduce(ones)", "RankDied", "mine"),
         ("if rank == 1: os._exit(3)\ndist.all_reduce(ones)", "RankDied", "exit code 3"),
         ("if rank == 1: os.kill(os.getpid(), signal.SIGKILL)\ndist.barrier()", "RankDied", "SIGKILL"),
-        (
-            # The others have failed, and told it, before it says why: it waits until rank 0 has ended.
-            "try:\n"
-            "    if rank == 1: raise ValueError('mine')\n"
-            "    dist.all_reduce(ones)\n"
-            "finally:\n"
-            "    dist.destroy_process_group()\n"
-            "    if rank == 1: select.select([os.pidfd_open(pids[0])], [], [], 30)",
-            "RankRaised",
-            "ValueError: mine",
-        ),
+        (LAST_TO_SPEAK, "RankRaised", "ValueError: mine"),
     ],
     ids=["raises", "exits", "ends", "killed", "last to speak"],
 )
