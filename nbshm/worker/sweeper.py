@@ -17,6 +17,7 @@ imported: it should cost little and start at once.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -25,6 +26,7 @@ import time
 from collections.abc import Iterable
 
 _PATIENCE = 1.0  # seconds that a process which was killed may take to be gone
+_MOMENT = 0.2  # seconds that its children may take, which are nobody's to wait for
 
 
 def remains(lines: Iterable[str]) -> dict[str, set[str]]:
@@ -58,15 +60,34 @@ def sweep(left: dict[str, set[str]]) -> None:
 def remove_names(processes: Iterable[int], directory: str = "/dev/shm") -> None:  # noqa: S108  # torch's choice
     """Remove the names that torch has given to shared memory in processes that are gone.
 
-    torch does so itself, or its manager, as long as both are not killed in the wrong moment. The names begin
-    with the number of the process, and are this user's.
+    torch does so itself, or its manager, as long as neither is killed in the wrong moment. The names begin
+    with the number of the process. A container that shares the directory may count its processes alike; so
+    what anybody has open or mapped is left alone, once those that were killed have had a moment to be gone.
     """
     beginnings = tuple(f"torch_{process}_" for process in processes)
+    limit = time.monotonic() + _MOMENT
     with contextlib.suppress(OSError):
         for entry in os.scandir(directory):
             if entry.name.startswith(beginnings) and entry.stat().st_uid == os.getuid():
-                with contextlib.suppress(OSError):
+                while (in_use := _is_in_use(entry.path)) and time.monotonic() < limit:
+                    time.sleep(0.01)
+                if not in_use:
                     os.unlink(entry.path)  # noqa: PTH108  # as above
+
+
+def _is_in_use(path: str) -> bool:
+    """Tell whether a process, of whatever container, has a file open or mapped: then it grants no lease."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def _wait_until_gone(processes: Iterable[int]) -> None:

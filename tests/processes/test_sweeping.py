@@ -45,6 +45,15 @@ def test_names_of_shared_memory_go_with_the_processes_that_gave_them(tmp_path):
     remove_names([12], str(tmp_path / "missing"))
 
 
+def test_names_that_somebody_still_uses_stay(tmp_path):
+    used = tmp_path / "torch_12_3_0"
+    with used.open("w"):
+        remove_names([12], str(tmp_path))
+        assert used.exists()
+    remove_names([12], str(tmp_path))
+    assert not used.exists()
+
+
 def test_names_of_a_group_that_is_left_are_removed_and_those_of_the_kernel_not_before_its_end(sweeper, group):
     of_group, of_kernel = (Path(f"/dev/shm/torch_{pid}_tested") for pid in (group.pid, os.getpid()))  # noqa: S108
     of_group.touch()
