@@ -18,7 +18,7 @@ from nbshm.errors import RunInterrupted
 from nbshm.jobs import Body
 from nbshm.living import LivingRun
 from nbshm.options import Options
-from nbshm.processes.kernel_signals import interrupts_put_off
+from nbshm.processes.kernel_signals import interrupts_noted
 from nbshm.processes.workers import Workers
 from nbshm.results import Results
 from nbshm.runs import Run
@@ -31,7 +31,7 @@ from nbshm.views.view import View
 
 
 @dataclass(slots=True, kw_only=True)
-class _Course:
+class Standing:
     """What a run's thread shares with those who ask; `over` is set when nothing changes any more."""
 
     name: str
@@ -52,24 +52,24 @@ class BackgroundRun:
     plotted meanwhile; what more than names hold (a list, a figure) comes back when the run ends.
     """
 
-    def __init__(self, course: _Course) -> None:
-        self._course = course
-        weakref.finalize(self, _warn_if_nobody_looked, course)
+    def __init__(self, standing: Standing) -> None:
+        self._standing = standing
+        weakref.finalize(self, _warn_if_nobody_looked, standing)
 
     @property
     def status(self) -> str:
         """`running`, or how it has ended: `finished`, `failed`, `timed out`, `stopped`."""
         self._look()
-        if not self._course.over.is_set():
+        if not self._standing.over.is_set():
             return "running"
-        ending = self._course.run.ending if self._course.run else "failed"
-        return "failed" if ending == "finished" and self._course.failure else ending
+        ending = self._standing.run.ending if self._standing.run else "failed"
+        return "failed" if ending == "finished" and self._standing.failure else ending
 
     @property
     def results(self) -> Results:
         """The values of the last expression by rank, None for a rank that has not given one (yet)."""
         self._look()
-        current, run = self._course.current, self._course.run
+        current, run = self._standing.current, self._standing.run
         return Results(current.results if current else run.results if run else [])
 
     def output(self, rank: int) -> str:
@@ -81,7 +81,7 @@ class BackgroundRun:
             There is no such rank.
 
         """
-        current, run = self._course.current, self._course.run
+        current, run = self._standing.current, self._standing.run
         if current is not None:
             return current.output(rank)
         return run.output(rank) if run else ""
@@ -91,7 +91,7 @@ class BackgroundRun:
 
         Also a rank that sits in compiled code answers. What a rank waits for is named.
         """
-        return self._course.living.stacks(self._course.cells)
+        return self._standing.living.stacks(self._standing.cells)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended, at most `timeout` seconds; return whether it has.
@@ -104,40 +104,32 @@ class BackgroundRun:
             The run has failed or was stopped: what the cell would have raised, each time this is asked.
 
         """
-        if not self._course.over.wait(timeout):
+        if not self._standing.over.wait(timeout):
             return False
         self._look()
-        if self._course.failure is not None:
-            raise self._course.failure.with_traceback(None)
+        if self._standing.failure is not None:
+            raise self._standing.failure.with_traceback(None)
         return True
-
-    def allow(self, grace: float) -> None:
-        """Give ranks that must stop from now on that many seconds for their `finally` blocks."""
-        self._course.living.allow(grace)
-
-    def exitcode(self, rank: int) -> int | None:
-        """Return the exit code of a rank as in multiprocessing; None as long as the run goes on."""
-        return self._course.run.exitcodes[rank] if self._course.run else None
 
     def stop(self) -> None:
         """End the run as an interrupt ends a cell, so that `finally` blocks run, and wait until it has ended.
 
         Called again meanwhile (from another thread, or after an interrupt), it ends the ranks at once.
         """
-        self._course.living.stop()
-        self._course.over.wait()
+        self._standing.living.stop()
+        self._standing.over.wait()
 
     def __repr__(self) -> str:
-        course = self._course
-        details = f"{course.name!r} ({course.cell})"
-        if course.current is not None and not course.over.is_set():
-            return f"<BackgroundRun {details}: running {course.current.in_words()}>"
-        return f"<BackgroundRun {details}: {self.status}>"
+        standing = self._standing
+        details = f"{type(self).__name__} {standing.name!r} ({standing.cell})"
+        if standing.current is not None and not standing.over.is_set():
+            return f"<{details}: running {standing.current.in_words()}>"
+        return f"<{details}: {self.status}>"
 
     def _look(self) -> None:
         """Note that somebody who asks after the end knows of a failure."""
-        if self._course.over.is_set():
-            self._course.looked_at = True
+        if self._standing.over.is_set():
+            self._standing.looked_at = True
 
 
 def start(body: Body, session: Session, options: Options) -> None:
@@ -151,43 +143,46 @@ def start(body: Body, session: Session, options: Options) -> None:
     """
     task = prepare(body, session, options)
     name = options.background or ""
-    session.notebook.namespace[name] = launch(task, session, name=name)
+    session.notebook.namespace[name] = BackgroundRun(launch(task, session, name=name))
 
 
 def launch(
     task: Task, session: Session, *, name: str, note: Callable[[Workers], None] | None = None
-) -> BackgroundRun:
-    """Start a task's workers, and a thread that supervises them; `note` is shown the workers before."""
+) -> Standing:
+    """Start a task's workers, and a thread that supervises them; `note` is shown the workers before.
+
+    An interrupt meanwhile is the run's.
+    """
     living = LivingRun(name=f"{name} ({task.cell})", grace=task.options.grace, body=task.body)
     view = choose_view(session.shell)
     view.begin(task.options.nprocs, stop=living.stop)
-    with interrupts_put_off(), ExitStack() as whole, ExitStack() as journey:
+    with interrupts_noted(living.interrupt), ExitStack() as whole, ExitStack() as journey:
         whole.callback(view.finish)
         with session.runs.turn:
             whole.enter_context(session.runs.counting(living))
             current = journey.enter_context(under_way(task, session, view, living))
         if note is not None:
             note(current.workers)
-        course = _Course(
+        standing = Standing(
             name=name, cell=task.cell, living=living, cells=session.notebook.cells, current=current
         )
-        attendance = _Attendance(task, session, view, course)
+        attendance = _Attendance(task, session, view, standing)
         work = showing_in_its_cell(session.shell, attendance)
         thread = threading.Thread(target=work, name=f"nbshm-{name}", daemon=True)
         living.is_attended_by(thread)
         thread.start()
         attendance.take_over(whole.pop_all(), journey.pop_all())
-    return BackgroundRun(course)
+    return standing
 
 
 class _Attendance:
     """What the thread of a run does, from when it is given what must be closed in the end."""
 
-    def __init__(self, task: Task, session: Session, view: View, course: _Course) -> None:
+    def __init__(self, task: Task, session: Session, view: View, standing: Standing) -> None:
         self._task = task
         self._session = session
         self._view = view
-        self._course = course
+        self._standing = standing
         self._stacks: queue.SimpleQueue[tuple[ExitStack, ExitStack]] = queue.SimpleQueue()
 
     def take_over(self, whole: ExitStack, journey: ExitStack) -> None:
@@ -200,30 +195,30 @@ class _Attendance:
             try:
                 self._attend(journey)
             except RunInterrupted as error:  # asked for, and told by the view
-                self._course.failure = error.with_traceback(None)
-                self._course.looked_at = True
+                self._standing.failure = error.with_traceback(None)
+                self._standing.looked_at = True
             except BaseException as error:  # noqa: BLE001  # raised by `wait`, and shown
-                self._course.failure = error.with_traceback(None)
+                self._standing.failure = error.with_traceback(None)
                 show_failure(error)
             finally:
-                self._course.current = None
-                self._course.over.set()
+                self._standing.current = None
+                self._standing.over.set()
 
     def _attend(self, journey: ExitStack) -> None:
-        current = self._course.current
+        current = self._standing.current
         assert current is not None  # noqa: S101  # it is until this has ended
         with journey:
             arrivals = current.supervise()
-        self._course.run = arrivals.run
+        self._standing.run = arrivals.run
         conclude(arrivals, self._task, self._session, self._view)
 
 
-def _warn_if_nobody_looked(course: _Course) -> None:
-    if course.failure is None or course.looked_at:
+def _warn_if_nobody_looked(standing: Standing) -> None:
+    if standing.failure is None or standing.looked_at:
         return
-    first = str(course.failure).partition("\n")[0]
+    first = str(standing.failure).partition("\n")[0]
     message = (
-        f"the background run {course.name!r} failed, and nobody has asked how it ended: {first} "
-        f"{course.name}.wait() would have raised it."
+        f"the background run {standing.name!r} failed, and nobody has asked how it ended: {first} "
+        f"{standing.name}.wait() would have raised it."
     )
-    warnings.warn_explicit(message, RuntimeWarning, filename=course.cell, lineno=1)
+    warnings.warn_explicit(message, RuntimeWarning, filename=standing.cell, lineno=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import TYPE_CHECKING, TypeAlias
 
 from nbshm.jobs import Body
@@ -71,7 +72,7 @@ class LivingRun:
         supervisor = self._supervisor
         dumps: dict[int, Dump | None] = {}
         if supervisor is not None:
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(futures.TimeoutError):  # Python 3.10's is no TimeoutError
                 dumps = supervisor.ask_for_stacks().result(_ANSWER_SECONDS)
         return Stacks(title=self.name, ranks=Reader(cells=cells, body=self._body).stacks(dumps))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from nbshm import background, runner
 from nbshm.analysis import Analysis
-from nbshm.background import BackgroundRun
+from nbshm.background import BackgroundRun, Standing
 from nbshm.cells import running_cell
 from nbshm.errors import CannotSend
 from nbshm.extension import current_session
@@ -24,7 +24,6 @@ from nbshm.options import Options, parse
 from nbshm.packing import Needs
 from nbshm.processes.readiness import wait_readable
 from nbshm.processes.workers import Workers
-from nbshm.results import Results
 from nbshm.session import Session
 from nbshm.tracebacks import OWN_DIRECTORY
 from nbshm.under_way import Task
@@ -85,20 +84,20 @@ def start_processes(  # noqa: PLR0917  # torch's signature
     return None
 
 
-class ProcessContext:
-    """The processes of a call with `join=False`, by rank; torch's class of this name.
+class ProcessContext(BackgroundRun):
+    """The processes of a call with `join=False`, by rank: torch's class of this name, and a background run.
 
     `processes` have `pid`, `sentinel`, `exitcode`, `is_alive()` and `join(timeout)`, `sentinels` maps each
     process's sentinel to its rank. `results` are what the function has returned, None for a rank that has
     returned nothing yet, or what can't be pickled.
     """
 
-    def __init__(self, run: BackgroundRun, processes: Sequence[RankProcess]) -> None:
-        self._run = run
+    def __init__(self, standing: Standing, processes: Sequence[RankProcess]) -> None:
+        super().__init__(standing)
         self.processes = list(processes)
         self.sentinels = {process.sentinel: process.rank for process in processes}
-        for process in self.processes:
-            process.run = run
+        for process in processes:
+            process.standing = standing
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Wait until all processes have ended, at most `timeout` seconds; return whether they have.
@@ -112,20 +111,12 @@ class ProcessContext:
 
         """
         if grace_period is not None:
-            self._run.allow(grace_period)
-        return self._run.wait(timeout)
+            self._standing.living.allow(grace_period)
+        return self.wait(timeout)
 
     def pids(self) -> list[int]:
         """Return the process ids by rank."""
         return [process.pid for process in self.processes]
-
-    @property
-    def results(self) -> Results:
-        """What the function has returned so far, by rank."""
-        return self._run.results
-
-    def __repr__(self) -> str:
-        return f"<ProcessContext of {self._run!r}>"
 
 
 class RankProcess:
@@ -134,7 +125,8 @@ class RankProcess:
     `sentinel` is ready to be read when it has ended, as long as this object lives.
     """
 
-    run: BackgroundRun
+    standing: Standing
+    """Of the run; its context sets it."""
 
     def __init__(self, *, rank: int, pid: int, sentinel: int) -> None:
         self.rank = rank
@@ -154,7 +146,8 @@ class RankProcess:
     @property
     def exitcode(self) -> int | None:
         """The exit code once the run is over, None before; negative for a signal."""
-        return self.run.exitcode(self.rank)
+        run = self.standing.run
+        return None if run is None else run.exitcodes[self.rank]
 
     def __repr__(self) -> str:
         return f"<RankProcess {self.name} pid={self.pid} {'alive' if self.is_alive() else 'ended'}>"

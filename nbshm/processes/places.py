@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from nbshm.stacks import Dump
 
-DUMP_SIGNAL = signal.SIGRTMAX - 7
+DUMP_SIGNAL: int = signal.SIGRTMAX - 7 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
 """Asks for a dump. A real-time signal, of which no program expects anything; those at the ends have users."""
 
 DUMPS = 2 * mmap.PAGESIZE

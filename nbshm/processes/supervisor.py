@@ -128,7 +128,7 @@ class Supervisor:
         next_time = self._course.next_time()
         until = self._next_tick if next_time is None else min(next_time, self._next_tick)
         patience = max(0.0, until - time.monotonic())
-        return GLANCE_SECONDS if self._lookout.is_looking() else patience
+        return min(patience, GLANCE_SECONDS) if self._lookout.is_looking() else patience
 
     def _take_in(self, event: Event) -> None:
         now = time.monotonic()

@@ -77,7 +77,7 @@ def test_a_failure_is_shown_and_raised_each_time_somebody_waits(prepared, ready)
 
 def test_a_failure_that_nobody_asks_about_is_warned_of_when_its_job_goes(prepared):
     prepared.run("%%parallel nprocs=2 background=job\n1 / 0").check()
-    prepared.run("is_over = job._course.over.wait(60)").check()
+    prepared.run("is_over = job._standing.over.wait(60)").check()
     reply = prepared.run("job = None")
     assert (
         "the background run 'job' failed, and nobody has asked how it ended: ranks 0-1 failed" in reply.text
@@ -167,7 +167,7 @@ def test_its_outputs_belong_to_the_cell_that_started_it(prepared, ready):
     message = client.session.msg("execute_request", content, metadata={"cellId": "one"})
     client.shell_channel.send(message)
     ready(2)
-    ended = prepared.send("go[0] = 1; job._course.over.wait(60)")
+    ended = prepared.send("go[0] = 1; job._standing.over.wait(60)")
     owners = owners_of_outputs(client, until="ZeroDivisionError", seconds=60)
     assert owners <= {message["header"]["msg_id"]}
     prepared.finish(ended)
