@@ -18,10 +18,10 @@ from torch.multiprocessing import reductions
 
 from nbshm.descriptor_limit import are_fewer_left_than
 from nbshm.errors import NoRoom
+from nbshm.memory import strategies  # the module: its own import of torch may be what has led here
 from nbshm.memory.limits import memory_left, shared_memory_left
 from nbshm.memory.segments import Segments
 from nbshm.memory.storages import storage_over, swap
-from nbshm.memory.strategies import strategy, use_strategy
 
 Reduced: TypeAlias = tuple[Any, ...]
 
@@ -55,7 +55,7 @@ def move_to_shared(storage: torch.UntypedStorage, segments: Segments) -> torch.U
 
 def reduce_by_torch(storage: torch.UntypedStorage) -> Reduced:
     """Reduce a storage as torch does, by the strategy in force or, if it got a name above, by that."""
-    if strategy() == "file_system" or not hasattr(storage, "goes_by_name"):
+    if strategies.strategy() == "file_system" or not hasattr(storage, "goes_by_name"):
         return _reduce(storage)
     with _sharing_by_name(storage):
         return _reduce(storage)
@@ -74,7 +74,7 @@ def _lacks_room(nbytes: int) -> bool:
     if room is None or nbytes <= room.nbytes:
         return False
     remedy = f"{room.remedy} Or use %shm_strategy file_descriptor, for which memory anywhere will do."
-    if strategy() == "file_descriptor":
+    if strategies.strategy() == "file_descriptor":
         memory = memory_left()
         if memory is None or nbytes <= memory.nbytes:
             return True
@@ -88,16 +88,16 @@ def _sharing_by_name(storage: torch.UntypedStorage) -> Iterator[None]:
     """Have torch share a storage by name, now and later: by descriptor it would move it once more."""
     storage.goes_by_name = True  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
     with _switching:
-        before = strategy()
-        use_strategy("file_system")
+        before = strategies.strategy()
+        strategies.use_strategy("file_system")
         try:
             yield
         finally:
-            use_strategy(before)
+            strategies.use_strategy(before)
 
 
 def _must_have_name() -> bool:
-    reason = "" if strategy() == "file_system" else _want_of_descriptors()
+    reason = "" if strategies.strategy() == "file_system" else _want_of_descriptors()
     if reason:
         warnings.warn(
             f"{reason}, so torch shares by name what is left to send, as under %shm_strategy file_system.",
