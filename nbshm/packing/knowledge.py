@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from nbshm.definitions.lifting import Lifted, lift
+from nbshm.definitions.lifting import Lifted
 from nbshm.definitions.names import name_lines
 from nbshm.definitions.sources import home, place
 from nbshm.jobs import LeftOut
@@ -64,7 +64,7 @@ class Knowledge:
         value = self.namespace[name]
         if home(value) != ("__main__", name):
             return None
-        return lift(name, value, self.namespace, self.notebook.cells)
+        return self.notebook.lifts.lift(name, value, self.namespace, self.notebook.cells)
 
     def note_definition(self, definition: Lifted) -> None:
         """Note the names that a definition reads; what only its annotations name may be left out."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from nbshm.attributes import attribute
 from nbshm.jobs import LeftOut
+from nbshm.packing.lifts import Lifts
 
 _IPYTHON_NAMES = frozenset({"In", "Out", "_ih", "_oh", "_dh", "__builtins__"})
 
@@ -29,11 +30,15 @@ class Needs:
 
 @dataclass(slots=True, kw_only=True)
 class Notebook:
-    """The notebook's namespace, what is known about its cells, and what did not travel here from there."""
+    """The notebook's namespace, what is known about its cells, and what did not travel here from there.
+
+    `lifts` are the definitions that have been lifted so far.
+    """
 
     namespace: dict[str, Any]
     cells: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    lifts: Lifts = field(default_factory=Lifts)
 
     def has(self, name: str) -> bool:
         """Tell whether a global is the person's: IPython puts some there, which a person may shadow."""
