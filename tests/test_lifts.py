@@ -62,7 +62,6 @@ CHANGES: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
     ("Box", lambda names: delattr(names["Box"], "make")),
     ("Box", lambda names: setattr(names["Box"].get, "__defaults__", (1,))),
     ("Box", lambda names: setattr(names["Box"].make, "__code__", names["other"].__code__)),
-    ("Box", lambda names: setattr(names["Box"].Part, "weigh", names["other"])),
 ]
 
 
