@@ -83,6 +83,6 @@ def _probe_manager() -> None:
         reason = str(error).splitlines()[0]
         raise NoStrategy(
             f"file_system can't be used here: torch's torch_shm_manager doesn't work ({reason}). It must be "
-            "executable, and able to write to TMPDIR, whose path must be short. Where it was ended, only a new "
-            "kernel starts another."
+            "executable, and able to write to TMPDIR, whose path must be short. Where it was ended, only a "
+            "new kernel starts another."
         ) from error
