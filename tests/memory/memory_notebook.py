@@ -112,10 +112,27 @@ class Notebook:
                 outcomes = [child.receive(placement) for child in self._children[:ranks]]
             finally:
                 placement.copy_back()
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        return outcomes
+        return _results(outcomes)
+
+    def run_in_turn(self, code: str, *wanted: str) -> list[Any]:
+        """Run code in one child after the other, in one run."""
+        payload, placement = self.place(*wanted)
+        outcomes = []
+        with placement:
+            try:
+                for rank, child in enumerate(self._children):
+                    child.send(payload, placement, f"rank = {rank}\n{code}")
+                    outcomes.append(child.receive(placement))
+            finally:
+                placement.copy_back()
+        return _results(outcomes)
+
+
+def _results(outcomes: list[Any]) -> list[Any]:
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return outcomes
 
 
 def open_descriptors() -> int:

@@ -1,121 +1,59 @@
-"""Random graphs of arrays and tensors over one another's memory, written to from a worker."""
+"""Random graphs of arrays and tensors over one another's memory, written to by two workers in turn.
+
+`NBSHM_SOAK_GRAPHS` says how many a soak tries (20 000).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
 
-import numpy as np
-import torch
+import pytest
+from alias_graphs import KINDS, Step, address, build, flat, plain, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_notebook import Notebook
 
-SIZE = 12
-KINDS = [
-    "array",
-    "view",
-    "reversed",
-    "columns",
-    "tensor",
-    "slice",
-    "from_numpy",
-    "numpy",
-    "read_only",
-    "list",
-]
-
-Step = tuple[str, int]
+GRAPHS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 20), st.integers(0, 41)), max_size=12)
+NAMES = st.lists(st.integers(0, 14), unique=True)
+ON_ONE_NOTEBOOK = [HealthCheck.function_scoped_fixture]  # each example begins with an empty namespace
 
 
-def build(steps: list[Step]) -> dict[str, Any]:
-    """Make a graph: each step makes a value, most of them over the memory of one that was made before."""
-    made: list[Any] = [np.arange(SIZE, dtype="i8"), torch.arange(SIZE)]
-    held = []
-    for kind, choice in steps:
-        arrays = [value for value in made if isinstance(value, np.ndarray)]
-        tensors = [value for value in made if isinstance(value, torch.Tensor)]
-        value = make(kind, arrays[choice % len(arrays)], tensors[choice % len(tensors)])
-        if kind == "list":
-            held.append(value)
-        else:
-            made.append(value)
-    return {f"v{number}": value for number, value in enumerate([*made, held])}
+@given(steps=GRAPHS, first=NAMES, second=NAMES)
+@settings(max_examples=100, deadline=None, suppress_health_check=ON_ONE_NOTEBOOK)
+def test_every_holder_sees_what_was_written_through_any_other(notebook: Notebook, steps, first, second):
+    check(notebook, steps, first, second)
 
 
-def make(kind: str, array: Any, tensor: Any) -> Any:  # noqa: PLR0911  # one for each kind
-    match kind:
-        case "array":
-            return np.arange(SIZE, dtype="i8")
-        case "tensor":
-            return torch.arange(SIZE)
-        case "view":
-            return array[len(array) // 3 :]
-        case "reversed":
-            return array[::-1]
-        case "columns":
-            return array[::2]
-        case "slice":
-            return tensor[len(tensor) // 3 :]
-        case "from_numpy":
-            owned = (
-                array
-                if array.flags.writeable and all(step > 0 for step in array.strides)
-                else np.zeros(3, "i8")
-            )
-            return torch.from_numpy(owned)
-        case "numpy":
-            return tensor.numpy()
-        case "read_only":
-            view = array[:]
-            view.flags.writeable = False
-            return view
-        case _:
-            return [array, tensor]
-
-
-def write(values: dict[str, Any], names: list[str]) -> None:
-    """Write into one element of each value that can be written to."""
-    for number, name in enumerate(names):
-        value = values[name]
-        writeable = isinstance(value, torch.Tensor) or (
-            isinstance(value, np.ndarray) and value.flags.writeable
-        )
-        if writeable and len(value):
-            value[number % len(value)] += 100 * (number + 1)
-
-
-def plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: [part.tolist() for part in flat(value)] for name, value in values.items()}
-
-
-def flat(value: Any) -> list[Any]:
-    return [part for item in value for part in flat(item)] if isinstance(value, list) else [value]
-
-
-@given(
-    steps=st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 20)), max_size=12),
-    chosen=st.sets(st.integers(0, 14)),
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@given(steps=GRAPHS, first=NAMES, second=NAMES)
+@settings(
+    max_examples=int(os.environ.get("NBSHM_SOAK_GRAPHS", "20000")),
+    deadline=None,
+    suppress_health_check=ON_ONE_NOTEBOOK,
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_every_holder_sees_what_was_written_through_any_other(notebook: Notebook, steps, chosen):
+def test_every_holder_sees_what_was_written_in_many_graphs(notebook: Notebook, steps, first, second):
+    check(notebook, steps, first, second)
+
+
+def check(notebook: Notebook, steps: list[Step], first: list[int], second: list[int]) -> None:
+    """Compare what two workers write with the same writes done here; the notebook's own comes back."""
     expected = build(steps)
-    names = [name for number, name in enumerate(expected) if number in chosen]
-    write(expected, names)
+    turns = [[f"v{number}" for number in numbers if f"v{number}" in expected] for numbers in (first, second)]
+    for names in turns:
+        write(expected, names)
     notebook.namespace.clear()
-    notebook.namespace.update(build(steps), names=names)
-    (result,) = notebook.run(
-        "from test_alias_graphs import write\n"
-        "result = {name: globals()[name] for name in names}\n"
-        "write(result, names)",
-        "names",
-        *names,
+    notebook.namespace.update(build(steps), turns=turns)
+    results = notebook.run_in_turn(
+        "from alias_graphs import write\n"
+        "result = {name: globals()[name] for name in turns[rank]}\n"
+        "write(result, turns[rank])",
+        "turns",
+        *sorted({*turns[0], *turns[1]}),
     )
     values = {name: notebook[name] for name in expected}
     assert plain(values) == plain(expected)
-    for name in names:
-        for got, own in zip(flat(result[name]), flat(values[name]), strict=True):
-            assert address(got) == address(own)
-
-
-def address(value: Any) -> int:
-    return value.data_ptr() if isinstance(value, torch.Tensor) else value.__array_interface__["data"][0]
+    for names, result in zip(turns, results, strict=True):
+        for name in names:
+            for got, own in zip(flat(result[name]), flat(values[name]), strict=True):
+                assert address(got) == address(own)
