@@ -33,7 +33,7 @@ OF_ARRAYS: dict[str, Callable[[Any, int], Any]] = {
     "as other numbers": lambda array, number: array.view(DTYPES[number % len(DTYPES)]),
     "wide": lambda array, _: np.lib.stride_tricks.as_strided(array, (3, *array.shape), (0, *array.strides)),
     "read-only": lambda array, _: locked(array[...]),
-    "from_numpy": lambda array, _: torch.from_numpy(array),
+    "from_numpy": lambda array, _: torch.from_numpy(array) if array.flags.writeable else torch.zeros(9),
     "masked": lambda array, _: np.ma.array(array, copy=False),
 }
 OF_TENSORS: dict[str, Callable[[Any, int], Any]] = {

@@ -56,4 +56,4 @@ def check(notebook: Notebook, steps: list[Step], first: list[int], second: list[
     for names, result in zip(turns, results, strict=True):
         for name in names:
             for got, own in zip(flat(result[name]), flat(values[name]), strict=True):
-                assert address(got) == address(own)
+                assert address(got) == address(own) or 0 in own.shape

@@ -6,24 +6,6 @@ from memory_notebook import Notebook, in_segment
 
 from nbshm.memory.extents import extent
 
-DTYPES = ["?", "i1", ">i4", "u8", "f2", ">f8", "c16", "g", "G", "M8[s]", "m8[ms]", "S4", "U5", "V3"]
-VALUES = {"S4": b"ab", "U5": "é✓", "V3": b"xyz"}
-
-
-def test_every_dtype_is_shared(notebook: Notebook):
-    notebook["arrays"], notebook["values"] = {dtype: np.zeros(2, dtype) for dtype in DTYPES}, VALUES
-    notebook.run(
-        "for dtype, array in arrays.items():\n"
-        "    assert array.dtype == np.dtype(dtype)\n"
-        "    array[rank] = values.get(dtype, 1)",
-        "arrays",
-        "values",
-        ranks=2,
-    )
-    for dtype, array in notebook["arrays"].items():
-        expected = np.array([VALUES.get(dtype, 1)] * 2).astype(dtype)
-        assert (array == expected).all(), dtype
-
 
 def test_layouts_arrive_as_they_are(notebook: Notebook):
     notebook["x"] = np.zeros((4, 3))
@@ -58,27 +40,6 @@ def test_an_array_without_bytes_keeps_shape_and_dtype(notebook: Notebook, array)
     assert (result.shape, result.dtype) == (array.shape, array.dtype)
 
 
-def test_an_array_without_dimensions_is_shared(notebook: Notebook):
-    notebook["a"] = np.array(2.5)
-    notebook.run("a -= 1", "a")
-    assert float(notebook["a"]) == 1.5
-
-
-def test_structured_and_record_arrays_are_shared(notebook: Notebook):
-    notebook["rows"] = np.zeros(4, dtype=[("id", "i4"), ("xy", "f8", (2,)), ("tag", "U3")])
-    notebook["ids"] = notebook["rows"]["id"]
-    records = notebook["records"] = np.rec.array([(1, 2.0), (3, 4.0)], dtype=[("a", "i4"), ("b", "f8")])
-    notebook.run(
-        "rows[rank] = (rank + 1, (rank, -rank), f'r{rank}'); rows['xy'][2] = 5; records.a[rank] = 7 + rank",
-        "rows",
-        "records",
-        ranks=2,
-    )
-    assert notebook["ids"].tolist() == [1, 2, 0, 0]
-    assert notebook["rows"]["xy"].tolist() == [[0, 0], [1, -1], [5, 5], [0, 0]]
-    assert records.a.tolist() == [7, 8]
-
-
 def test_arrays_of_objects_travel_by_pickle(notebook: Notebook):
     notebook["objects"] = np.array([{"k": 1}, None, "txt", [1, 2]], dtype=object)
     notebook["mixed"] = np.array([(1, "p")], dtype=[("n", "i4"), ("o", object)])
@@ -89,12 +50,6 @@ def test_arrays_of_objects_travel_by_pickle(notebook: Notebook):
         *notebook.namespace,
     )
     assert notebook["objects"][0] == {"k": 1}
-
-
-@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy 1")
-def test_variable_strings_travel_by_pickle(notebook: Notebook):
-    notebook["words"] = np.array(["x", "y" * 50], dtype=np.dtypes.StringDType())
-    notebook.run("assert words[1] == 'y' * 50", "words")
 
 
 def test_masked_arrays_share_data_and_mask(notebook: Notebook):

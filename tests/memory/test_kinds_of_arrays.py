@@ -408,12 +408,3 @@ def test_what_lies_in_objects_of_others_is_a_copy_that_each_rank_writes(shared_n
         "assert held.tolist() == copies['over held'].values.tolist() == [[1, 1], [1, 1], [0, 0]]\n"
         "assert own.coef_.tolist() == [1, 1, 0]"
     ).check()
-
-
-def test_a_line_says_that_writes_to_an_array_of_objects_stay_in_the_ranks(shared_notebook: Kernel) -> None:
-    shared_notebook.run("objects = np.array([None, 'x'], dtype=object)").check()
-    reply = shared_notebook.run("%%parallel nprocs=2\nobjects[0] = rank").check()
-    assert reply.text.splitlines()[0] == (
-        "nbshm: What the cell writes into objects (a object array) stays in the ranks. "
-        "To get it back, write into an array or a tensor, end the cell in the value, or use out=."
-    )

@@ -464,3 +464,31 @@ def test_what_cannot_be_shared_is_refused_by_its_name(
     assert reply.error[0] == "CannotSend"
     assert reply.error[1] == f"cannot share '{path}': {reason} (used by line 2 of this cell). {remedy}"
     assert not reply.streams, "nothing may be said of ranks: none was started"
+
+
+HOGWILD = """
+model = nn.Linear(1, 1, bias=False)
+nn.init.zeros_(model.weight)
+lock = torch.multiprocessing.get_context("spawn").Lock()
+nn.Linear(2, 1)(torch.ones(2)).sum().backward()  # autograd has threads in the notebook from now on
+grads, count = torch.zeros(2), torch.zeros(1, dtype=torch.int64)
+"""
+
+
+def test_ranks_that_train_one_model_under_a_lock_lose_no_step(shared_notebook: Kernel) -> None:
+    shared_notebook.run("import torch\nfrom torch import nn\n" + HOGWILD).check()
+    shared_notebook.run(
+        "%%parallel nprocs=2\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.125)\n"
+        "for _ in range(50):\n"
+        "    with lock:\n"
+        "        optimizer.zero_grad()\n"
+        "        model(torch.ones(1, 1)).sum().backward()\n"
+        "        optimizer.step()\n"
+        "        count += 1\n"
+        "grads[rank] = model.weight.grad.item()"
+    ).check()
+    shared_notebook.run(
+        "assert (model.weight.item(), count.item(), grads.tolist()) == (-12.5, 100, [1, 1])\n"
+        "assert model.weight.grad is None"
+    ).check()
