@@ -56,7 +56,8 @@ class Circumstances:
 class Died:
     """A rank's process ended without an exception: by a signal (a negative exit code) or by `os._exit`.
 
-    `frames` are where a fault hit it, the outermost first; `dump` is what they are read from.
+    `frames` are where a fault hit it, the outermost first; `dump` is what they are read from. `items` are the
+    positions of the items of a shared loop (`claim`) that it had: nobody has done, or finished, those.
     """
 
     rank: int
@@ -67,6 +68,7 @@ class Died:
     circumstances: Circumstances = field(default_factory=Circumstances)
     dump: Dump | None = field(default=None, repr=False)
     frames: tuple[Frame, ...] = ()
+    items: range = range(0)
 
     @property
     def signal_name(self) -> str | None:
@@ -158,6 +160,19 @@ def other_messages(group: Sequence[RankFailure]) -> list[str]:
         if other.report.message != first.report.message:
             messages.setdefault(_type_and_message(other.report), []).append(other.rank)
     return [f"{ranks_in_words(ranks)}: {message}" for message, ranks in messages.items()]
+
+
+def unfinished_items(group: Sequence[RankFailure]) -> list[str]:
+    """Say which items of a shared loop ranks had when they died."""
+    return [
+        f"rank {failure.rank} had {_items(failure.items)} of a claim (counted from 0); nobody else has."
+        for failure in group
+        if isinstance(failure, Died) and failure.items
+    ]
+
+
+def _items(items: range) -> str:
+    return f"item {items[0]}" if len(items) == 1 else f"items {items[0]}-{items[-1]}"
 
 
 def stop_in_words(stop: Stopped) -> str:
@@ -263,7 +278,8 @@ def _told(group: Sequence[RankFailure], *, root_cause: bool, alone: bool) -> lis
     first = group[0]
     if not isinstance(first, Raised):
         heading = [] if root_cause else ["", _bold_red(title(group, root_cause=False))]
-        return [*heading, *frames_in_words(first.frames if isinstance(first, Died) else ())]
+        frames = first.frames if isinstance(first, Died) else ()
+        return [*heading, *frames_in_words(frames), *unfinished_items(group)]
     heading = [] if alone else [_bold_red(title(group, root_cause=root_cause))]
     return [*heading, first.report.rendered.rstrip("\n"), *other_messages(group)]
 

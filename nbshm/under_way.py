@@ -10,7 +10,7 @@ import pickle
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nbshm import notes
@@ -27,7 +27,7 @@ from nbshm.packing import Notebook
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
 from nbshm.processes.workers import Workers
-from nbshm.reports import with_frames
+from nbshm.reports import Died, RankFailure, with_frames
 from nbshm.results import Results
 from nbshm.runs import Run, check_rank
 from nbshm.session import Session
@@ -36,6 +36,7 @@ from nbshm.times import Times
 from nbshm.views.transcript import Transcript
 from nbshm.views.view import View
 from nbshm.words import seconds_in_words
+from nbshm.worker.board import Board
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +237,13 @@ class RunUnderWay:
             outcome: Outcome = pickle.loads(event.parcel.pickled)
             return outcome
 
+    def _with_items(self, failure: RankFailure) -> RankFailure:
+        """Add to a death which items of a shared loop the rank had."""
+        if not isinstance(failure, Died):
+            return failure
+        held = Board(self._departure.board, self._nprocs).held_by(failure.rank)
+        return replace(failure, items=range(held.start, held.stop))
+
     def _run(self) -> Run:
         verdict = self._supervisor.verdict
         names = self._departure.names
@@ -243,7 +251,7 @@ class RunUnderWay:
             ending=verdict.ending,
             results=self.results,
             failures=tuple(
-                notes.with_hint(with_frames(one, self._reader), names, self._namespace)
+                notes.with_hint(with_frames(self._with_items(one), self._reader), names, self._namespace)
                 for one in verdict.failures
             ),
             stopped=verdict.stopped,

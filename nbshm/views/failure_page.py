@@ -19,6 +19,7 @@ from nbshm.reports import (
     other_messages,
     story,
     title,
+    unfinished_items,
     without_colours,
 )
 from nbshm.tracebacks import ExceptionReport
@@ -67,6 +68,7 @@ def _group(group: Sequence[RankFailure], *, root_cause: bool, alone: bool) -> It
     """Write failures of one kind: the first one's traceback, and how the messages of the others differ."""
     if not alone:
         yield f'<div class="kind">{escape(title(group, root_cause=root_cause))}</div>'
+    yield from (f"<div>{escape(line)}</div>" for line in unfinished_items(group))
     first = group[0]
     if isinstance(first, Raised):
         yield from _exception(first.report)

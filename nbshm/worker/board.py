@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from nbshm.worker.shared_loops import SharedLoop
+from nbshm.worker.shared_loops import NOTHING, Range, SharedLoop
 
 _USERS_LOCK = 0  # the byte that stands for `nbshm.lock()`
 _FIRST_LOOP = 64
@@ -51,6 +51,16 @@ class Board:
             loop = SharedLoop.unpack(os.pread(self._descriptor, self._size, offset), self._nprocs)
             yield loop
             os.pwrite(self._descriptor, loop.pack(), offset)
+
+    def held_by(self, rank: int) -> Range:
+        """Return the positions of the items that a rank was working at, in the last loop where it was."""
+        written = os.fstat(self._descriptor).st_size - _FIRST_LOOP
+        for number in reversed(range(-(-written // self._size))):
+            offset = _FIRST_LOOP + number * self._size
+            loop = SharedLoop.unpack(os.pread(self._descriptor, self._size, offset), self._nprocs)
+            if loop.held[rank]:
+                return loop.held[rank]
+        return NOTHING
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

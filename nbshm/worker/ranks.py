@@ -79,8 +79,9 @@ class Rank:
             rest = iter(items)
             try:
                 yield from rest
-            finally:
+            except BaseException:  # the loop is left: by break, or by what was raised into it
                 self._leave(loop, wanted.start + len(items), operator.length_hint(rest))
+                raise
             if len(items) < len(wanted):
                 break
         self._check_the_end(source, loop)
@@ -93,7 +94,7 @@ class Rank:
             return (taken, loop.wanted_by_others(self.number)) if taken else None
 
     def _leave(self, number: int, stop: int, length: int) -> None:
-        if length and self._board.is_open:
+        if self._board.is_open:
             with self._board.loop(number) as loop:
                 loop.leave(self.number, Range(stop - length, stop))
 

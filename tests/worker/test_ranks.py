@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import itertools
 import os
 import re
@@ -114,6 +115,21 @@ def test_break_leaves_the_rest_to_the_others(items):
         rank._board.close()
     os.close(board)
     assert sorted(taken) == list(range(1000))
+
+
+def test_the_items_that_a_rank_works_at_are_known_until_it_leaves_the_loop():
+    descriptor = os.memfd_create("board")
+    board = Board(descriptor, 2)
+    rank = Rank(1, 2, say=lambda _: None, wait_release=lambda: None, board=board)
+    assert not board.held_by(1)
+    list(rank.claim(range(100)))
+    assert not board.held_by(1)
+    for item in rank.claim(range(100)):
+        assert item in range(*dataclasses.astuple(board.held_by(1)))
+        if item == 24:  # the last of the first chunk
+            break
+    assert not board.held_by(1)
+    board.close()
 
 
 @pytest.mark.parametrize("make", ["range({n})", "(i for i in range({n}))"])
