@@ -165,14 +165,11 @@ def other_messages(group: Sequence[RankFailure]) -> list[str]:
 def unfinished_items(group: Sequence[RankFailure]) -> list[str]:
     """Say which items of a shared loop ranks had when they died."""
     return [
-        f"rank {failure.rank} had {_items(failure.items)} of a claim (counted from 0); nobody else has."
+        f"rank {failure.rank} had items [{failure.items.start}:{failure.items.stop}] of a claim; "
+        "no other rank has them."
         for failure in group
         if isinstance(failure, Died) and failure.items
     ]
-
-
-def _items(items: range) -> str:
-    return f"item {items[0]}" if len(items) == 1 else f"items {items[0]}-{items[-1]}"
 
 
 def stop_in_words(stop: Stopped) -> str:

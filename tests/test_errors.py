@@ -353,6 +353,5 @@ def test_a_fault_is_told_with_its_stack() -> None:
 
 def test_the_items_that_a_dead_rank_had_are_told() -> None:
     dead = replace(died(2, -signal.SIGKILL), items=range(12, 25))
-    assert "rank 2 had items 12-24 of a claim (counted from 0)" in str(RankDied([dead]))
-    assert "had item 3 of a claim" in str(RankDied([replace(dead, items=range(3, 4))]))
+    assert "rank 2 had items [12:25] of a claim" in str(RankDied([dead]))
     assert "claim" not in str(RankDied([died(2, -signal.SIGKILL)]))
