@@ -63,7 +63,7 @@ class Traces:
             fds=_open_files(home / "fd"),
             threads=len(_listed(home / "task")),
             shared_memory=self._shared_memory(own),
-            files=frozenset(str(path) for path in self._temporary.rglob("*")),
+            files=frozenset(_below(self._temporary)),
             rss=_resident(home),
         )
 
@@ -198,6 +198,12 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:  # the process has gone meanwhile
         return b""
+
+
+def _below(directory: Path) -> Iterator[str]:
+    """Return what lies below a directory; what vanishes meanwhile is fine, unlike with `rglob`."""
+    for place, directories, files in os.walk(directory):
+        yield from (os.path.join(place, name) for name in (*directories, *files))  # noqa: PTH118  # of strings
 
 
 def _listed(directory: Path) -> list[str]:
