@@ -240,6 +240,7 @@ for name in ("waiting_pool", "enduring_pool"):
     if name in globals():
         globals()[name].terminate(); globals()[name].join()
 import multiprocessing.spawn as spawn
+from multiprocessing import reduction
 assert mp.get_start_method(allow_none=True) is None
 hooked = spawn.get_preparation_data
 %load_ext nbshm
@@ -248,6 +249,8 @@ assert spawn.get_preparation_data == hooked
 assert spawn.get_preparation_data != hooked
 %unload_ext nbshm
 assert spawn.get_preparation_data.__module__ == "multiprocessing.spawn"
+assert reduction.DupFd.__module__ == "multiprocessing.reduction"
+assert "dump" not in vars(reduction.ForkingPickler)
 %load_ext nbshm
 assert mp.get_context("forkserver").Pool(1).map(square, [2]) == [4]
 assert mp.get_start_method(allow_none=True) is None

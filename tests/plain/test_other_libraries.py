@@ -1,0 +1,51 @@
+"""What others do with processes works as it does without the extension."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kernels import Kernel
+
+SUITE = Path(__file__).parent / "stdlib_suite.py"
+LIMIT = 3000
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(2 * LIMIT)
+@pytest.mark.skipif(
+    importlib.util.find_spec("test._test_multiprocessing") is None, reason="this Python has no tests"
+)
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_the_standard_librarys_own_tests_pass_as_without_the_hooks(tmp_path: Path, method: str) -> None:
+    outcomes = {}
+    for way in ("plain", "hooked"):
+        command = [sys.executable, str(SUITE), method, way]
+        result = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT, check=False
+        )
+        *failed, ran = result.stdout.split()
+        outcomes[way] = set(failed), int(ran)
+    assert outcomes["hooked"][0] <= outcomes["plain"][0]
+    assert outcomes["hooked"][1] == outcomes["plain"][1] > 100
+
+
+def test_joblib_runs_the_notebooks_functions(shared_notebook: Kernel) -> None:
+    pytest.importorskip("joblib")
+    shared_notebook.run("""
+import joblib, os
+offset = 3
+class Row:
+    def __init__(self, x): self.x = x
+def row(x): return Row(x + offset), os.getpid()
+rows = joblib.Parallel(n_jobs=2)(joblib.delayed(row)(x) for x in range(4))
+assert [row.x for row, _ in rows] == [3, 4, 5, 6]
+assert os.getpid() not in {pid for _, pid in rows}
+lambdas = joblib.Parallel(n_jobs=2)(joblib.delayed(lambda x: x * offset)(x) for x in range(2))
+assert lambdas == [0, 3]
+processes = joblib.Parallel(n_jobs=2, backend="multiprocessing")(joblib.delayed(row)(x) for x in range(2))
+assert [row.x for row, _ in processes] == [3, 4]
+""").check()
