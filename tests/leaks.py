@@ -72,8 +72,12 @@ class Traces:
         return self._wait(lambda now: added(before, now), seconds)
 
     def wait_for_names(self, names: frozenset[str], *, seconds: float) -> None:
-        """Wait until there is nothing in /dev/shm but these names."""
-        self._wait(lambda now: _told(shared_memory=now.shared_memory - names), seconds)
+        """Wait until torch has no names in /dev/shm but these."""
+
+        def excess(now: Footprint) -> str:
+            return _told(torch={name for name in now.shared_memory - names if name.startswith("torch_")})
+
+        self._wait(excess, seconds)
 
     def wait_for_nothing(self, *, seconds: float) -> Footprint:
         """Wait until nothing at all is left, the kernel included."""
