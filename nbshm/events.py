@@ -88,6 +88,14 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuMemory:
+    """A rank holds that many bytes on GPUs."""
+
+    rank: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """A line from nbshm itself, about one rank or (rank None) about the run."""
 
@@ -179,6 +187,7 @@ Event: TypeAlias = (
     | Progress
     | Waiting
     | Resumed
+    | GpuMemory
     | Note
     | Result
     | Failed

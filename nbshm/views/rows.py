@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from nbshm.events import (
@@ -11,6 +11,7 @@ from nbshm.events import (
     Event,
     Exited,
     Failed,
+    GpuMemory,
     Interrupted,
     Progress,
     Result,
@@ -56,6 +57,7 @@ class _Rank:
     gauge: Gauge | None = None
     read: float = 0.0
     usage: Usage | None = None
+    gpu: int | None = None
 
 
 class Rows:
@@ -77,6 +79,13 @@ class Rows:
                 self._set(rank, "running")
             case Progress():
                 self._paces.add(event, now)
+            case GpuMemory(rank=rank, nbytes=nbytes):
+                self._ranks[rank].gpu = nbytes
+            case _:
+                self._end(event, now)
+
+    def _end(self, event: Event, now: float) -> None:
+        match event:
             case Result(rank=rank):
                 self._close(rank, "finished", now)
             case Failed(rank=rank, report=report):
@@ -119,7 +128,8 @@ class Rows:
         known.read = now
         if known.gauge is None:
             known.gauge = Gauge(known.pid, known.began)
-        known.usage = known.gauge.read(now) or known.usage
+        read = known.gauge.read(now)
+        known.usage = known.usage if read is None else replace(read, gpu=known.gpu)
 
     def _set(self, rank: int, state: State, detail: str = "") -> None:
         if self._ranks[rank].state not in _OVER:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import process
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import nbshm
@@ -28,6 +28,7 @@ from nbshm.tracebacks import OWN_DIRECTORY, report_exception
 from nbshm.worker.bars import Bars
 from nbshm.worker.board import Board
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
+from nbshm.worker.gpu_memory import GpuNotices
 from nbshm.worker.inheritance import keep_from_programs
 from nbshm.worker.life import Seat
 from nbshm.worker.main_module import build, new_main_module
@@ -37,6 +38,7 @@ from nbshm.worker.shell import warm_up
 from nbshm.worker.streams import Voice
 from nbshm.worker.surroundings import apply_surroundings
 from nbshm.worker.wait_notices import WaitNotices
+from nbshm.worker.whereabouts import Notice
 
 _NOBODYS = (OWN_DIRECTORY, "<frozen importlib", os.path.join(os.path.dirname(importlib.__file__), ""))  # noqa: PTH118, PTH120  # as co_filename is
 """Where frames are of no use to the person: what builds `__main__`, and the import of a module."""
@@ -58,7 +60,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         stack.enter_context(sharing_for(_Memory(segments=mapping.segments, namespace=vars(module))))
         cells = _know_cells(job)
         known = warm_up().compile.cells
-        seat.whereabouts.follow(known, WaitNotices(seat.rank, known, seat.mention).look)
+        seat.whereabouts.follow(known, _notices(seat, known))
         notebook = Notebook(namespace=vars(module), cells=cells)
         plain = PlainMultiprocessing(notebook, keeper=lambda: job.keeper)
         watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, plain))
@@ -93,6 +95,17 @@ class _Memory:
 
     def mappings(self) -> list[dict[Any, Any]]:
         return [self.namespace]
+
+
+def _notices(seat: Seat, cells: dict[str, int]) -> Notice:
+    """Return what is done at each look at the main thread: see what it waits for, and what it has on GPUs."""
+    waits, memory = WaitNotices(seat.rank, cells, seat.mention), GpuNotices(seat.rank, seat.mention)
+
+    def notice(frame: FrameType | None) -> None:
+        waits.look(frame)
+        memory.look()
+
+    return notice
 
 
 def _rank(seat: Seat, board: Board) -> Rank:

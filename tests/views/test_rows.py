@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from nbshm.events import Ended, Event, Exited, Interrupted, Progress, Result, Resumed, Started, Waiting
+import os
+
+from nbshm.events import (
+    Ended,
+    Event,
+    Exited,
+    GpuMemory,
+    Interrupted,
+    Progress,
+    Result,
+    Resumed,
+    Started,
+    Waiting,
+)
 from nbshm.jobs import Parcel
 from nbshm.views.gauges import Usage
 from nbshm.views.paces import Pace
@@ -79,6 +92,12 @@ def test_usage_is_shown_with_gpus_only_where_there_is_one() -> None:
     assert "GPU" not in html
     on_gpu = Usage(cpu=0.98, own=3 << 20, shared=5 << 30, gpu=7 << 30)
     assert ">7.0 GiB</td>" in table_html([shown(usage=usage), shown(1, usage=on_gpu)])
+
+
+def test_what_a_rank_has_on_gpus_is_among_what_it_uses() -> None:
+    usage = row(Started(rank=0, pid=os.getpid()), GpuMemory(rank=0, nbytes=7)).usage
+    assert usage is not None
+    assert usage.gpu == 7
 
 
 def test_the_head_sums_up_states_progress_and_time_left() -> None:
