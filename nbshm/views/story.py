@@ -15,8 +15,6 @@ from nbshm.views.folding import Entry, Passage, Voice, fold
 from nbshm.views.lines import Line, LineAssembler
 from nbshm.views.tails import Tails
 
-_NO_FRONT_END = ("application/vnd.jupyter.widget-view+json",)  # its model lives in a worker that has ended
-
 
 class _RankStory:
     """What one rank has said so far."""
@@ -99,8 +97,7 @@ class Story:
             self._ranks[rank].add(line.stream, Text(text=line.text))
 
     def _add_display(self, event: Display) -> None:
-        data = {kind: value for kind, value in event.data.items() if kind not in _NO_FRONT_END}
-        rich = Rich(data=data, metadata=event.metadata)
+        rich = Rich(data=event.data, metadata=event.metadata)
         if event.update:
             if event.display_id is not None:
                 self._ranks[event.rank].streams["stdout"].replace(event.display_id, rich)

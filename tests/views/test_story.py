@@ -165,13 +165,6 @@ def test_rich_displays_are_outputs_of_their_own_after_their_rank() -> None:
     assert outputs[2].data["text/html"] == "<table>"
 
 
-def test_a_widget_whose_model_is_in_a_worker_is_its_text() -> None:
-    data = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "IntSlider(value=0)"}
-    (output,) = bundles(story(Display(rank=0, data=data)).passages(), 2)
-    assert set(output.data) == {"text/plain", "text/html"}
-    assert "IntSlider(value=0)" in output.data["text/plain"]
-
-
 def test_the_page_is_complete_without_its_styles() -> None:
     page = html(out(0, "a\nb\n"), out(1, "c\n", "stderr"))
     body = page.partition("</style>")[2]

@@ -244,6 +244,12 @@ def test_displays_become_events_in_order_with_the_text(server):
     assert plain == [b"a\n", "1", b"b", "2", b"c\n"]
 
 
+def test_a_widget_whose_model_is_in_a_worker_is_its_text(server):
+    view = "'application/vnd.jupyter.widget-view+json': {'model_id': 'x'}"
+    reply = server.run(f"display({{{view}, 'text/plain': 'IntSlider(value=0)'}}, raw=True)")
+    assert [event.data for event in reply.events] == [{"text/plain": "IntSlider(value=0)"}]
+
+
 def test_a_display_can_be_updated_and_cleared(server):
     cell = (
         "from IPython.display import HTML, clear_output\n"
