@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
 import weakref
 from typing import Any
 
+_POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, which the mmap module does not name
 _BLOCK = 512  # the unit of `st_blocks`, whatever the block size is
 
 
@@ -49,6 +51,14 @@ class Pages(mmap.mmap):
         pages.touched = pages.handed_on = False
         weakref.finalize(pages, os.close, fd).atexit = False
         return pages
+
+    def populate(self) -> None:
+        """Map all of them now, in a call: page by page, as they are touched, takes eight times as long.
+
+        Before Linux 5.14 it can't be done, and they are mapped as they are touched.
+        """
+        with contextlib.suppress(OSError):
+            self.madvise(_POPULATE_WRITE)
 
     @property
     def resident(self) -> int:

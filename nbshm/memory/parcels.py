@@ -63,6 +63,7 @@ def _copy_out(
     if spare is not None and nbytes <= mapping.size(spare) <= _MOST_WASTE * nbytes:
         number, segment, is_new = spare, mapping.segment(spare), False
         segment.pages.touched = True
+        segment.pages.populate()
     else:
         number, segment, is_new = len(mapping), Segment.create(nbytes), True
     for region, (_, start) in zip(regions, layout.spots, strict=True):

@@ -75,3 +75,10 @@ def test_a_mapping_maps_each_segment_once_and_closes_its_descriptors():
         assert mapping.place_of(segment.address, 5) is None
     del shared, private
     assert open_descriptors() == before
+
+
+def test_pages_can_be_mapped_in_one_call():
+    segment = Segment.create(100 * 4096)
+    assert segment.pages.resident == 0
+    segment.pages.populate()
+    assert segment.pages.resident == 100 * 4096
