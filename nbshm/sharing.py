@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from nbshm.processes.kernel_signals import interrupts_put_off
@@ -100,6 +101,7 @@ def share(x: T) -> T:
 
     given = (x,)
     del x  # who holds it is counted
+    _renew_locals(sys._getframe())  # noqa: SLF001  # as below
     argument = slots.Argument(given)
     sharer = _here.sharer
     with interrupts_put_off():  # in the middle of it, memory has been moved in part
@@ -110,6 +112,11 @@ def share(x: T) -> T:
             segments=sharer.segments,
         )
         return shared
+
+
+def _renew_locals(frame: FrameType) -> None:
+    """Have a frame forget variables that were deleted: where calls are traced, it has a copy of them."""
+    len(frame.f_locals)
 
 
 def empty(

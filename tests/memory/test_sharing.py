@@ -131,6 +131,17 @@ def test_a_function_gets_the_shared_array_for_its_variable(shared: Notebook):
     assert shared["data"].tolist() == shared["other"].tolist() == [0, 1, 2]
 
 
+def test_calls_that_are_traced_do_not_hold_what_they_are_given(shared: Notebook):
+    shared["x"] = np.ones(3)
+    before = sys.gettrace()
+    sys.settrace(lambda *_: None)
+    try:
+        run(shared, "nbshm.share(x)")
+    finally:
+        sys.settrace(before)
+    assert in_segment(shared, shared["x"])
+
+
 def test_sharing_leaves_no_old_memory_behind_in_the_caller():
     def load():
         data = np.arange(3.0)
