@@ -58,11 +58,13 @@ class Items(Slots):
 class Argument(Slots):
     """What a function was called with, given up to this; a tuple that nobody else has is its items.
 
-    Before Python 3.11 the caller holds an argument once more while it waits.
+    Before Python 3.11 the caller holds an argument once more while it waits; later too while torch's
+    compiler looks at all calls, so it is measured each time.
     """
 
     def __init__(self, given: tuple[Any]) -> None:
-        self._is_tuple = type(given[0]) is tuple and sys.getrefcount(given[0]) == 2 + _WAITING
+        self._waiting = _extra_references(object())
+        self._is_tuple = type(given[0]) is tuple and sys.getrefcount(given[0]) == 2 + self._waiting
         self._parts: tuple[Any, ...] = given[0] if self._is_tuple else given
         self._new: dict[int, Any] = {}
 
@@ -84,7 +86,7 @@ class Argument(Slots):
         self._new[min(index, len(self._parts) - 1)] = value
 
     def __len__(self) -> int:
-        return len(self._parts) if self._is_tuple else 1 + _WAITING
+        return len(self._parts) if self._is_tuple else 1 + self._waiting
 
 
 class Locals(Slots):
@@ -137,6 +139,3 @@ def slots_in(value: Any) -> list[MutableMapping[Any, Any]]:
 
 def _extra_references(value: object) -> int:
     return sys.getrefcount(value) - 2
-
-
-_WAITING = _extra_references(object())
