@@ -38,7 +38,7 @@ class Holders:
             if id(container) in ours or _is_our_own(container):
                 continue
             for holder, array in _held_arrays(container):
-                if id(_root(array)) in owners:
+                if id(_root(array)) in owners and id(holder) not in ours:
                     self._found[id(_root(array))].append(holder)
 
     def in_words(self, array: Any) -> str:
