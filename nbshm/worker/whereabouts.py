@@ -93,6 +93,7 @@ class Whereabouts:
             frame = sys._current_frames().get(thread)  # noqa: SLF001  # the documented way
             self._look(frame, cells)
             notice(frame)
+            del frame  # it would keep the variables of functions that have returned, while this waits
             pause = min(2 * pause, _LONGEST_SECONDS)
         self._gone.set()
 
