@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from nbshm.views.ansi import ansi_to_html, escape
@@ -22,19 +23,35 @@ border:none;white-space:pre-wrap;overflow-wrap:anywhere}
 """
 
 
+class _Tail:
+    """The last lines of one source, within bounds."""
+
+    def __init__(self) -> None:
+        self.lines: deque[Line] = deque()
+        self._room = KEPT_BYTES
+
+    def add(self, lines: Sequence[Line]) -> None:
+        for line in lines[-KEPT_LINES:]:
+            kept = line if len(line.text) < KEPT_BYTES else replace(line, text=line.text[-KEPT_BYTES + 1 :])
+            self.lines.append(kept)
+            self._room -= len(kept.text) + 1
+            while self._room < 0 or len(self.lines) > KEPT_LINES:
+                self._room += len(self.lines.popleft().text) + 1
+
+
 class Tails:
     """Keeps what is shown of the ranks' output while they run; it never grows, however much they print."""
 
     def __init__(self, nprocs: int) -> None:
         self._nprocs = nprocs
-        self._ranks: list[deque[Line]] = [deque(maxlen=KEPT_LINES) for _ in range(nprocs)]
-        self._all: deque[Line] = deque(maxlen=KEPT_LINES)
+        self._ranks = [_Tail() for _ in range(nprocs)]
+        self._all = _Tail()
         self._changed: set[int] = set()
 
     def add(self, rank: int, lines: Sequence[Line]) -> None:
         """Take a rank's next lines."""
-        self._ranks[rank].extend(lines)
-        self._all.extend(lines)
+        self._ranks[rank].add(lines)
+        self._all.add(lines)
         self._changed.add(rank)
 
     def take_changed(self) -> list[int]:
@@ -44,27 +61,16 @@ class Tails:
 
     def of(self, rank: int) -> str:
         """Write a rank's last lines as HTML in which nothing can run."""
-        return _html((line.stream, line.text) for line in _bounded(self._ranks[rank]))
+        return _html((line.stream, line.text) for line in self._ranks[rank].lines)
 
     def of_all(self) -> str:
         """Write the last lines of all ranks, in the order in which they came; equal neighbours are one."""
         return _html(self._labelled())
 
     def _labelled(self) -> Iterator[tuple[str, str]]:
-        for (stream, text), same in groupby(_bounded(self._all), key=lambda line: (line.stream, line.text)):
+        for (stream, text), same in groupby(self._all.lines, key=lambda line: (line.stream, line.text)):
             name = f"[{ranks_in_words(line.rank for line in same)}] " if self._nprocs > 1 else ""
             yield stream, f"{name}{text}"
-
-
-def _bounded(lines: deque[Line]) -> list[Line]:
-    """Return as many of the last lines as there is room for; of one that is too long, its end."""
-    room, kept = KEPT_BYTES, []
-    for line in reversed(lines):
-        if room <= 0:
-            break
-        kept.append(Line(rank=line.rank, stream=line.stream, text=line.text[-room:]))
-        room -= len(line.text) + 1
-    return kept[::-1]
 
 
 def _html(lines: Iterator[tuple[str, str]]) -> str:

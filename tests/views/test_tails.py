@@ -41,6 +41,11 @@ def test_long_lines_are_cut_to_what_there_is_room_for() -> None:
     assert len(kept.of(0)) < 1.1 * KEPT_BYTES
 
 
+def test_nothing_grows_however_long_the_lines_are() -> None:
+    kept = tails(*((0, "x" * KEPT_BYTES) for _ in range(50)))
+    assert sum(len(line.text) for line in (*kept._ranks[0].lines, *kept._all.lines)) < 2 * KEPT_BYTES
+
+
 def test_only_ranks_that_have_said_something_since_are_drawn_again() -> None:
     kept = tails((1, "b"))
     assert kept.take_changed() == [1]
