@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-import time
+import sys
 from pathlib import Path
 
 import pytest
 from leaks import traced_kernel
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from waiting import wait_for_files
 
 PREAMBLE = """
 import ctypes, json, os, signal, sys, threading, time
@@ -46,14 +50,6 @@ def traces(tmp_path_factory):
 @pytest.fixture(scope="module")
 def prepared(traces):
     return traces.kernel
-
-
-def wait_for_files(directory: Path, *names: str, seconds: float = 60) -> None:
-    """Wait until workers have made these files."""
-    limit = time.monotonic() + seconds
-    while not all((directory / name).exists() for name in names):
-        assert time.monotonic() < limit, f"{names} did not come; there are {sorted(directory.iterdir())}"
-        time.sleep(0.005)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import signal
 import time
 
 import pytest
-from conftest import wait_for_files
 from leaks import traced_kernel
+from waiting import wait_for_files
 
 # A shared tensor, a mirrored array, a queue of the default context, a DataLoader and a pool with children of
 # their own; a rank that ignores whatever can be ignored.

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import wait_for_files
 from leaks import traced_kernel
+from waiting import wait_for_files
 
 KILLS = int(os.environ.get("NBSHM_SOAK_KILLS", "40"))
 SEED = int(os.environ.get("NBSHM_SOAK_SEED", str(time.time_ns() % 100_000)))
