@@ -87,6 +87,11 @@ class WorkerShell(InteractiveShell):
     def init_sys_modules(self) -> None:
         """Leave `__main__` to the room that builds it."""
 
+    def init_prompts(self) -> None:
+        """Have no `sys.ps1`, by which libraries know that somebody types here: Lightning refuses DDP then."""
+        for prompt in ("ps1", "ps2", "ps3"):
+            vars(sys).pop(prompt, None)  # a forked worker has the kernel's
+
     def init_user_ns(self) -> None:
         """Put nothing into the namespace yet; `adopt` does."""
 

@@ -30,6 +30,10 @@ def test_the_value_is_not_shown(server):
     assert (reply.out, reply.err, reply.events) == (b"", b"", [])
 
 
+def test_libraries_see_that_nobody_types_here(server):
+    assert server.run("import sys\nhasattr(sys, 'ps1')").end is False
+
+
 def test_a_body_that_is_indented_as_a_whole_runs(server):
     assert server.run("    a = 1\n    a + 1").end == 2
 
