@@ -9,6 +9,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from nbshm.definitions.names import Names, cell_names
+from nbshm.definitions.statements import POSTPONED
 from nbshm.definitions.writes import written_names
 from nbshm.jobs import Body
 from nbshm.options import OptionError, Options
@@ -44,7 +45,7 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
     """
     flags = shell.compile.flags
     tree = _parsed(body, shell, flags)
-    names = cell_names(tree, postponed=bool(flags & _future("annotations")))
+    names = cell_names(tree, postponed=bool(flags & POSTPONED))
     _check_options(names, options, shell.user_ns)
     wanted = {name: f"line {line} of this cell" for name, line in names.lines.items()}
     wanted |= dict.fromkeys(names.annotated - wanted.keys(), "an annotation of this cell")
@@ -66,13 +67,6 @@ def _parsed(body: Body, shell: InteractiveShell, flags: int) -> ast.Module:
         del compiled  # only compiling finds a `return` outside a function, and its like
     tree: ast.Module = ast.parse(text, body.origin.filename)
     return tree
-
-
-def _future(name: str) -> int:
-    import __future__  # noqa: PLC0415  # a module of its own, used for this one number
-
-    flag: int = getattr(__future__, name).compiler_flag
-    return flag
 
 
 def _check_options(names: Names, options: Options, namespace: Mapping[str, Any]) -> None:

@@ -29,6 +29,7 @@ from nbshm.definitions.names import (
     name_lines,
 )
 from nbshm.definitions.sources import Source, definition_statement, find_source, place
+from nbshm.definitions.statements import POSTPONED
 from nbshm.definitions.states import state_of
 from nbshm.jobs import State
 
@@ -69,9 +70,7 @@ def lift(name: str, definition: Any, namespace: Mapping[str, Any], cells: Mappin
     `cells` maps the file names of the notebook's cells to their execution counts.
     """
     source = find_source(definition, cells=cells)
-    if source is None or hasattr(
-        definition, "registry"
-    ):  # a generic function: others have registered with it
+    if source is None or hasattr(definition, "registry"):  # a generic function: others registered with it
         return None
     statement = definition_statement(source)
     if not all(_can_be_imported(decorator, namespace, own) for decorator, own in _decorators(statement)):
@@ -82,9 +81,7 @@ def lift(name: str, definition: Any, namespace: Mapping[str, Any], cells: Mappin
     early = definition_time_names(statement, postponed=source.postponed) | _default_names(statement)
     if not all(each in namespace or hasattr(builtins, each) for each in early):  # deleted since
         return None
-    code = compile(
-        ast.Module([statement], []), source.origin.filename, "exec", _flags(source), dont_inherit=True
-    )
+    code = _compiled(statement, source)
     return Lifted(
         name=name,
         source=source,
@@ -100,10 +97,10 @@ def lift(name: str, definition: Any, namespace: Mapping[str, Any], cells: Mappin
     )
 
 
-def _flags(source: Source) -> int:
-    import __future__  # noqa: PLC0415  # a module of its own, used for this one number
-
-    return __future__.annotations.compiler_flag if source.postponed else 0
+def _compiled(statement: ast.stmt, source: Source) -> CodeType:
+    module, flags = ast.Module([statement], []), POSTPONED if source.postponed else 0
+    code: CodeType = compile(module, source.origin.filename, "exec", flags, dont_inherit=True)
+    return code
 
 
 def _decorators(

@@ -7,7 +7,6 @@ its own, but its methods have; one without methods is compared with what its sta
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import linecache
@@ -21,6 +20,7 @@ from nbshm.attributes import attribute
 from nbshm.definitions import evidence
 from nbshm.definitions.bindings import Function
 from nbshm.definitions.statements import (
+    POSTPONED,
     Definition,
     compiled_code,
     definitions,
@@ -217,4 +217,4 @@ def _source(found: _Found[_D], cells: Mapping[str, int], *, postponed: bool, wra
 
 
 def _is_postponed(code: CodeType) -> bool:
-    return bool(code.co_flags & __future__.annotations.compiler_flag)
+    return bool(code.co_flags & POSTPONED)

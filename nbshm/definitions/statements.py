@@ -19,6 +19,9 @@ from nbshm.definitions.names import nested_code
 
 Definition: TypeAlias = Function | ast.ClassDef
 
+POSTPONED: int = __future__.annotations.compiler_flag
+"""The compiler's flag for code whose annotations are not evaluated."""
+
 # The flags of compiled code that say which future features were in force when it was compiled.
 _FUTURE_FLAGS = functools.reduce(
     operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
@@ -29,7 +32,6 @@ _IN_STRINGS = frozenset(
     for kind in ("STRING", "FSTRING_MIDDLE", "TSTRING_MIDDLE")
     if hasattr(tokenize, kind)
 )
-
 
 _TRIES = 10
 """How often to parse while another thread parses too, which Python before 3.13 answers with SystemError."""

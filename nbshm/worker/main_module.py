@@ -8,7 +8,6 @@ there.
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import importlib
@@ -20,7 +19,7 @@ from typing import Any
 
 from nbshm.definitions import live
 from nbshm.definitions.sources import home
-from nbshm.definitions.statements import placed_statement
+from nbshm.definitions.statements import POSTPONED, placed_statement
 from nbshm.jobs import Cell, Define, Import, Load, Program, State, Step, Tail
 from nbshm.worker.stand_ins import stand_in, unknown
 
@@ -140,7 +139,7 @@ def compiled(step: Define) -> CodeType:
     blanks: dict[str, ast.expr] = {key: ast.Constant(None) for key in step.blank}
     live.replace(statement, blanks | {key: _stand_in(key) for key in step.live})
     tree = ast.Module(body=[statement], type_ignores=[])
-    flags = __future__.annotations.compiler_flag if step.postponed else 0
+    flags = POSTPONED if step.postponed else 0
     code: CodeType = compile(tree, step.origin.filename, "exec", flags, dont_inherit=True)
     return code
 
