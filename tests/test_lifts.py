@@ -13,7 +13,7 @@ from nbshm.packing.lifts import Lifts
 
 CELL = "<cell that is lifted>"
 SOURCE = '''
-import contextlib
+import contextlib, functools
 bound = 2
 def double(x, times=2):
     """Say it twice."""
@@ -30,6 +30,10 @@ class Box:
 def decorated(*args, limit=None): yield double(*args)
 def other(self): return 4
 def annotated(x: bound): return x
+class Plugins:
+    registry = {}
+@functools.singledispatch
+def generic(x): return x
 '''
 
 
@@ -82,3 +86,10 @@ def test_a_definition_with_a_value_of_its_own_is_not_kept_here(namespace: dict[s
     namespace["double"].__defaults__ = ([1, 2],)
     first = lifts.lift("double", namespace["double"], namespace, {CELL: 1})
     assert lifts.lift("double", namespace["double"], namespace, {CELL: 1}) is not first
+
+
+def test_a_class_with_a_registry_is_lifted_and_a_generic_function_is_not(
+    namespace: dict[str, Any],
+) -> None:
+    both = {name: lift(name, namespace[name], namespace, {CELL: 1}) for name in ("Plugins", "generic")}
+    assert [name for name, lifted in both.items() if lifted is not None] == ["Plugins"]

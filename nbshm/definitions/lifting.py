@@ -20,6 +20,7 @@ from typing import Any, cast
 from nbshm.definitions import live
 from nbshm.definitions.annotations import expression_names, quoted_names
 from nbshm.definitions.bindings import Function, scope_bindings
+from nbshm.definitions.by_value import is_generic
 from nbshm.definitions.live_values import live_values
 from nbshm.definitions.names import (
     code_attributes,
@@ -70,7 +71,7 @@ def lift(name: str, definition: Any, namespace: Mapping[str, Any], cells: Mappin
     `cells` maps the file names of the notebook's cells to their execution counts.
     """
     source = find_source(definition, cells=cells)
-    if source is None or hasattr(definition, "registry"):  # a generic function: others registered with it
+    if source is None or is_generic(definition):  # others have registered with it
         return None
     statement = definition_statement(source)
     if not all(_can_be_imported(decorator, namespace, own) for decorator, own in _decorators(statement)):
