@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -17,7 +17,11 @@ def attribute(value: Any, name: str) -> Any:
 def found_at(path: str, names: Mapping[str, Any]) -> Any:
     """Return what stands at a dotted path that begins with one of the names; None where nothing does."""
     root, *rest = path.split(".")
-    found = names.get(root)
-    for name in rest:
-        found = attribute(found, name)
-    return found
+    return followed(names.get(root), rest)
+
+
+def followed(value: Any, names: Iterable[str]) -> Any:
+    """Return the attribute of an attribute ... of a value; None where one is missing."""
+    for name in names:
+        value = attribute(value, name)
+    return value

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 import cloudpickle
 
+from nbshm.attributes import followed
+
 State: TypeAlias = dict[str, Any]
 
 INLINE = "module://matplotlib_inline.backend_inline"
@@ -114,9 +116,7 @@ def _set_precision(torch: ModuleType, path: str, value: str) -> None:
 
 
 def _backend(torch: ModuleType, path: str) -> Any:
-    found: Any = torch.backends
-    for name in path.split("."):
-        found = getattr(found, name, None)
+    found = followed(torch.backends, path.split("."))
     return found if hasattr(found, "fp32_precision") else None
 
 

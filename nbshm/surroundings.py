@@ -14,8 +14,9 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from nbshm.attributes import followed
 from nbshm.libraries import read_libraries
 from nbshm.seeds import Seeds, draw_seeds
 
@@ -100,22 +101,16 @@ def _warning_filters() -> Iterator[WarningFilter]:
     """Read Python's filters, but not for categories that a worker can't look up."""
     for action, message, category, module, line in warnings.filters:
         assert isinstance(category, type)  # noqa: S101  # the stubs allow more than `filterwarnings` does
-        name = (category.__module__, category.__qualname__)
-        if name[0] != "__main__" and _looked_up(*name) is category:
+        module_name, name = category.__module__, category.__qualname__
+        found = followed(sys.modules.get(module_name), name.split("."))
+        if module_name != "__main__" and found is category:
             yield WarningFilter(
                 action=action,
                 message=_expression(message),
-                category=name,
+                category=(module_name, name),
                 module=_expression(module),
                 line=line,
             )
-
-
-def _looked_up(module: str, name: str) -> Any:
-    found = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
 
 
 def _expression(pattern: re.Pattern[str] | str | None) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType
 from typing import Any
 
+from nbshm.attributes import found_at
 from nbshm.definitions import live
 from nbshm.definitions.uses import dotted_path
 
@@ -84,18 +85,10 @@ def _base(holder: type, slot: live.Slot, namespace: Mapping[str, Any]) -> tuple[
     if isinstance(expression, ast.Call):
         return (base,) if isinstance(base, type) else ()
     path = dotted_path(expression.value if isinstance(expression, ast.Subscript) else expression)
-    now, then = _named(path, namespace), typing.get_origin(base) or base
+    now, then = found_at(path or "", namespace), typing.get_origin(base) or base
     # What is no class (`typing.NamedTuple`) has put another base in its place by itself.
     is_replaced = isinstance(now, type) and isinstance(then, type) and now is not then
     return (base,) if is_replaced else ()
-
-
-def _named(path: str | None, namespace: Mapping[str, Any]) -> Any:
-    root, *attributes = (path or "").split(".")
-    found = namespace.get(root)
-    for attribute in attributes:
-        found = getattr(found, attribute, None)
-    return found
 
 
 def _class_attribute(holder: type, name: str, expression: ast.expr) -> tuple[Any, ...]:
