@@ -184,8 +184,13 @@ def _likeliest(definition: type, cells: Mapping[str, int]) -> _Found[ast.ClassDe
 
 def _all_cells() -> list[str]:
     """Return the names under which `linecache` holds text that is in no file, the newest first."""
-    entries = linecache.cache.items()
-    return [filename for filename, entry in reversed(entries) if len(entry) > 1 and entry[1] is None]
+    return [filename for filename in reversed(linecache.cache) if is_cell(filename)]
+
+
+def is_cell(filename: str) -> bool:
+    """Tell whether `linecache` alone knows the text, which no file holds."""
+    entry = linecache.cache.get(filename)
+    return entry is not None and len(entry) > 1 and entry[1] is None
 
 
 def _statements(filename: str, name: str, kinds: tuple[type[_D], ...]) -> list[_Found[_D]]:

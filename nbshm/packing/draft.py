@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbshm.definitions.lifting import Lifted
+from nbshm.definitions.sources import is_cell
 from nbshm.imports import Imports
 from nbshm.jobs import Cell, Define, Load
 
@@ -33,11 +34,5 @@ class Draft:
     def cells(self, numbers: Mapping[str, int]) -> dict[str, Cell]:
         """Return the text of every cell that a definition or a function came from."""
         names = self.files | {definition.source.origin.filename for definition in self.defined.values()}
-        texts = {name: "".join(linecache.getlines(name)) for name in names if _is_cell(name)}
+        texts = {name: "".join(linecache.getlines(name)) for name in names if is_cell(name)}
         return {name: Cell(text=text, number=numbers.get(name)) for name, text in texts.items()}
-
-
-def _is_cell(filename: str) -> bool:
-    """Tell whether `linecache` alone knows the text, which no file holds."""
-    entry = linecache.cache.get(filename)
-    return entry is not None and len(entry) > 1 and entry[1] is None
