@@ -11,14 +11,12 @@ from typing import Any
 
 from nbshm.definitions.bindings import scope_bindings
 from nbshm.definitions.live_values import raw_function
+from nbshm.definitions.uses import mangled_name
 from nbshm.jobs import State
 
 _PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
-_GENERATED = (
-    "<string",
-    "<attrs",
-    "<frozen",
-)  # file names of methods that dataclasses, attrs and typing write
+# The file names of methods that dataclasses, attrs and typing write begin so.
+_GENERATED = ("<string", "<attrs", "<frozen")
 _NOTHING = State(changed={}, added={})
 
 
@@ -76,18 +74,13 @@ def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[
 
 def _bound(statement: ast.ClassDef) -> frozenset[str]:
     """Return the names that a class body binds, as the class has them."""
-    return frozenset(_mangled(name, statement.name) for name in scope_bindings(statement.body).own)
-
-
-def _mangled(name: str, class_name: str) -> str:
-    is_private = name.startswith("__") and not name.endswith("__") and class_name.strip("_")
-    return f"_{class_name.lstrip('_')}{name}" if is_private else name
+    return frozenset(mangled_name(name, statement.name) for name in scope_bindings(statement.body).own)
 
 
 def _methods(statement: ast.ClassDef) -> Mapping[str, bool]:
     """Return the names that a class body binds by `def`, with whether that is decorated."""
     return {
-        _mangled(inner.name, statement.name): bool(inner.decorator_list)
+        mangled_name(inner.name, statement.name): bool(inner.decorator_list)
         for inner in _definitions(statement.body)
     }
 

@@ -37,7 +37,12 @@ def dotted_path(node: ast.expr) -> str | None:
 
 def mangled(uses: Iterable[Use], class_name: str) -> Iterator[Use]:
     """Yield uses made in a class with private names as Python rewrites them: `__x` is `_Class__x`."""
-    prefix = "_" + class_name.lstrip("_")
     for use in uses:
-        is_private = use.name.startswith("__") and not use.name.endswith("__")
-        yield replace(use, path=prefix + use.path) if is_private and prefix != "_" else use
+        yield replace(use, path=mangled_name(use.name, class_name) + use.path.removeprefix(use.name))
+
+
+def mangled_name(name: str, class_name: str) -> str:
+    """Return a name in a class as Python rewrites it."""
+    prefix = class_name.lstrip("_")
+    is_private = name.startswith("__") and not name.endswith("__") and prefix
+    return f"_{prefix}{name}" if is_private else name
