@@ -7,6 +7,11 @@ from types import TracebackType
 from nbshm.frames import walk
 
 LONGEST_CHAIN = 100
+MOST_MEMBERS = 15
+"""Of a group, that are told; as many as Python shows."""
+
+DEEPEST_GROUP = 10
+"""Groups in groups that are told; as deep as Python shows them."""
 
 
 def safe_message(exception: BaseException) -> str:

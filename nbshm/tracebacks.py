@@ -13,13 +13,11 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from nbshm.chains import chain, members, safe_message
+from nbshm.chains import DEEPEST_GROUP, MOST_MEMBERS, chain, members, safe_message
 from nbshm.frames import Describe, Frame, frames_of, nothing_described
 from nbshm.packed_exceptions import Dumps, pack_exception
 
 OWN_DIRECTORY = os.path.join(os.path.dirname(__file__), "")  # noqa: PTH118, PTH120  # compared with co_filename, a str
-_MOST_MEMBERS = 15  # as many as Python shows of a group, and as deep
-_DEEPEST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +90,7 @@ class _Extraction:
         return report
 
     def _alone(self, exception: BaseException, depth: int) -> ExceptionReport:
-        inner = members(exception)[:_MOST_MEMBERS] if depth < _DEEPEST else ()
+        inner = members(exception)[:MOST_MEMBERS] if depth < DEEPEST_GROUP else ()
         frames = frames_of(exception.__traceback__, self._cells, self._describe)
         return ExceptionReport(
             type_name=type(exception).__name__,

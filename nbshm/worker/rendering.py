@@ -22,7 +22,7 @@ from IPython.core import ultratb
 from IPython.core.error import UsageError
 from IPython.core.ultratb import AutoFormattedTB, ListTB, SyntaxTB
 
-from nbshm.chains import chain, members, trim
+from nbshm.chains import DEEPEST_GROUP, MOST_MEMBERS, chain, members, trim
 from nbshm.tracebacks import OWN_DIRECTORY, render_plainly
 from nbshm.worker.replacing import replaced
 
@@ -30,8 +30,6 @@ _IPYTHON_DIRECTORY = os.path.join(os.path.dirname(IPython.__file__), "")  # noqa
 _HIDDEN = (OWN_DIRECTORY, _IPYTHON_DIRECTORY)
 _DIRECT = "The above exception was the direct cause of the following exception:"
 _DURING = "During handling of the above exception, another exception occurred:"
-_MOST_MEMBERS = 15  # as many as Python shows of a group, and as deep
-_DEEPEST = 10
 
 
 def _cells_have_lines() -> contextlib.AbstractContextManager[None]:
@@ -87,9 +85,7 @@ class Renderer:
         kind, links = type(exception), exception.__traceback__
         if kind is UsageError:
             return f"UsageError: {exception}"
-        if hasattr(
-            exception, "_render_traceback_"
-        ):  # IPython's documented hook for exceptions that know better
+        if hasattr(exception, "_render_traceback_"):  # IPython's hook for exceptions that know better
             return "\n".join(exception._render_traceback_())
         if isinstance(exception, SyntaxError):
             frames: Any = traceback.extract_tb(links)  # what its own docstring asks for
@@ -102,15 +98,15 @@ class Renderer:
 
     def _members(self, exception: BaseException, depth: int) -> Iterator[str]:
         found = members(exception)
-        if found and depth >= _DEEPEST:
-            yield f"  ... and groups in it deeper than {_DEEPEST}"
+        if found and depth >= DEEPEST_GROUP:
+            yield f"  ... and groups in it deeper than {DEEPEST_GROUP}"
             return
-        for number, member in enumerate(found[:_MOST_MEMBERS], start=1):
+        for number, member in enumerate(found[:MOST_MEMBERS], start=1):
             yield f"  {'+-+' if number == 1 else '  +'}---------------- {number} ----------------"
             for line in self._chained(member, depth=depth + 1).splitlines():
                 yield f"    | {line}"
-        if len(found) > _MOST_MEMBERS:
+        if len(found) > MOST_MEMBERS:
             yield "    +---------------- ... ----------------"
-            yield f"    | and {len(found) - _MOST_MEMBERS} more exceptions"
+            yield f"    | and {len(found) - MOST_MEMBERS} more exceptions"
         if found:
             yield "    +------------------------------------"
