@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
+from nbshm.descriptor_limit import opened_descriptors
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFile:
@@ -175,8 +177,7 @@ def _open_path(mapped: _Mapped) -> int | None:
 
 def _copy_descriptor(mapped: _Mapped) -> int | None:
     """Find a file that has no name by our own descriptors: torch and multiprocessing keep one."""
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # Path would make an object of each
-        fd = int(name)
+    for fd in opened_descriptors():
         try:
             is_wanted = _is_file_of(mapped, fd) and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
         except OSError:  # the descriptor that the directory was read with is closed by now

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 
+from nbshm.descriptor_limit import opened_descriptors
+
 _STDERR = 2
 
 
@@ -15,7 +17,7 @@ def keep_from_programs() -> None:
     the parent sees that the child has ended. torch's manager of named storages outlives the process that
     started it, and would hold that pipe open.
     """
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # numbers, not paths
-        if int(name) > _STDERR:
+    for fd in opened_descriptors():
+        if fd > _STDERR:
             with contextlib.suppress(OSError):  # the one by which the directory was read
-                os.set_inheritable(int(name), False)  # noqa: FBT003  # it takes no names
+                os.set_inheritable(fd, False)  # noqa: FBT003  # it takes no names

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from multiprocessing import forkserver
 from typing import Any
 
+from nbshm.descriptor_limit import opened_descriptors
 from nbshm.processes.servers import let_go
 
 
@@ -43,9 +44,9 @@ def _kernel_sockets() -> list[int]:
 
 
 def _open_sockets() -> Iterator[_Socket]:
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # numbers, not paths
+    for fd in opened_descriptors():
         try:
-            yield _examine(int(name))
+            yield _examine(fd)
         except OSError:  # noqa: PERF203  # no socket, or one that was open only while the directory was read
             continue
 
