@@ -14,9 +14,7 @@ from nbshm.cpus import allowed_cpus
 StartMethod: TypeAlias = Literal["forkserver", "spawn", "fork"]
 
 _LARGEST_SEED = 2**32 - 1  # numpy takes no larger one
-_MOST_RANKS = (
-    1024  # each takes processes, descriptors and memory of the kernel; more is a slip of the keyboard
-)
+_MOST_RANKS = 1024  # each takes a process, descriptors and memory; more is a slip of the keyboard
 
 
 def start_methods() -> tuple[StartMethod, ...]:

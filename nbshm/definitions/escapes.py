@@ -155,9 +155,7 @@ def _expression(field: str) -> list[ast.stmt]:
 def _fields(text: str) -> list[str]:
     try:
         parsed = list(string.Formatter().parse(text))
-    except (
-        ValueError
-    ):  # a brace without its pair: nothing would be expanded, but who knows what IPython tries
+    except ValueError:  # a brace without its pair: nothing is expanded, but who knows what IPython tries
         return _BRACES.findall(text)
     specifications = [
         part for _, _, specification, _ in parsed if specification for part in _fields(specification)

@@ -36,14 +36,12 @@ def apply_surroundings(surroundings: Surroundings, *, rank: int, nprocs: int) ->
     return watch
 
 
-_IPYKERNELS_FILTER = ".*Trio's signal handling code might have collided.*"
+_IPYKERNELS_FILTER = ".*Trio's signal handling code might have collided.*"  # in force in every notebook
 
 
 def rehearse() -> None:
     """Let a process take its own surroundings over, so that those forked from it have less to do."""
-    re.compile(
-        _IPYKERNELS_FILTER, re.IGNORECASE
-    )  # it is in force in every notebook; `re` keeps what it has compiled
+    re.compile(_IPYKERNELS_FILTER, re.IGNORECASE)  # `re` keeps what it has compiled
     own = capture_surroundings(threads=None, share=1, seed=0, port=0)
     apply_surroundings(own, rank=0, nprocs=1).close()
     _found.cache_clear()
