@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -39,9 +40,19 @@ def before_start(
             )
     if options.nprocs > 1:
         for name in sorted(names):
-            remedy = _remedy_for_generator(namespace.get(name))
-            if remedy:
-                yield f"Every rank gets the same random numbers from {name}. {remedy.format(name=name)}"
+            yield from _about_several_ranks(name, namespace.get(name))
+
+
+def _about_several_ranks(name: str, value: Any) -> Iterator[str]:
+    """Say what of a value does not suit several ranks."""
+    remedy = _remedy_for_generator(value)
+    if remedy:
+        yield f"Every rank gets the same random numbers from {name}. {remedy.format(name=name)}"
+    if _has_gradients(value):
+        yield (
+            f"{name} has gradients already, so the ranks share them and write over each other's. "
+            f"Call {name}.zero_grad() before the cell: then each rank has its own."
+        )
 
 
 def about(edited: Iterable[str], private: Iterable[str]) -> Iterator[str]:
@@ -126,6 +137,14 @@ def _private_kind(value: Any) -> str | None:
     if type(value).__module__ == "numpy" and value.dtype.hasobject:
         return "object array"
     return None
+
+
+def _has_gradients(value: Any) -> bool:
+    """Tell whether a value is a model of torch with gradients."""
+    torch = sys.modules.get("torch")
+    if torch is None or not issubclass(type(value), torch.nn.Module):
+        return False
+    return any(parameter.grad is not None for parameter in value.parameters())
 
 
 def _remedy_for_generator(value: Any) -> str | None:

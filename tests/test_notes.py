@@ -34,3 +34,14 @@ def test_writes_that_are_shared_need_no_word(shared_notebook: Kernel) -> None:
     reply = shared_notebook.run(f"%%parallel nprocs=2\n{body}").check()
     assert "nbshm:" not in reply.text
     assert shared_notebook.value("(held['a'].tolist(), array.tolist())") == ([1.0, 1.0], [1.0, 1.0])
+
+
+def test_gradients_that_the_ranks_would_share_are_told_in_one_line(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import torch\nmodel = torch.nn.Linear(2, 2)\nmodel(torch.ones(2)).sum().backward()"
+    ).check()
+    shares = "model has gradients already, so the ranks share them"
+    assert shared_notebook.run("%%parallel nprocs=2\nmodel").check().text.count(shares) == 1
+    assert shares not in shared_notebook.run("%%parallel nprocs=1\nmodel").check().text
+    shared_notebook.run("model.zero_grad()").check()
+    assert shares not in shared_notebook.run("%%parallel nprocs=2\nmodel").check().text
