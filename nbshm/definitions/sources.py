@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MappingProxyType
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from nbshm.attributes import attribute
 from nbshm.definitions import evidence
@@ -31,11 +31,6 @@ from nbshm.definitions.statements import (
 )
 from nbshm.jobs import Origin
 
-Kind: TypeAlias = Literal["def", "async def", "class"]
-
-_KINDS: Mapping[type[ast.stmt], Kind] = MappingProxyType(
-    {ast.FunctionDef: "def", ast.AsyncFunctionDef: "async def", ast.ClassDef: "class"}
-)
 _FUNCTIONS: tuple[type[Function], ...] = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NO_CELLS: Mapping[str, int] = MappingProxyType({})
 
@@ -48,18 +43,14 @@ class Source:
     """A definition's statement as the person wrote it, and its place.
 
     `text` is the whole statement with its decorators, moved to the left margin: its first line is line
-    `origin.line` of the cell, where it stood `column` characters to the right. `postponed`
-    tells whether annotations were left unevaluated; `wrapped` that the live object is what a decorator made
-    of the function, and only led to it by `__wrapped__`.
+    `origin.line` of the cell, where it stood `column` characters to the right. `postponed` tells whether
+    annotations were left unevaluated.
     """
 
-    name: str
-    kind: Kind
     text: str
     origin: Origin
     column: int
     postponed: bool
-    wrapped: bool
 
 
 def find_source(definition: Any, *, cells: Mapping[str, int] = _NO_CELLS) -> Source | None:
@@ -113,7 +104,7 @@ def _function_source(definition: Any, cells: Mapping[str, int]) -> Source | None
         # With more layers than decorators, something was wrapped around the function after its statement.
         if statement.name != home(definition)[1] or depth > len(statement.decorator_list):
             return None
-        return _source(found, cells, postponed=_is_postponed(layer.__code__), wrapped=depth > 0)
+        return _source(found, cells, postponed=_is_postponed(layer.__code__))
     return None
 
 
@@ -156,7 +147,7 @@ def _class_source(definition: type, cells: Mapping[str, int]) -> Source | None:
         postponed = any(_is_postponed(code) for code in codes if code.co_filename == found.filename)
     else:
         postponed = evidence.annotations_are_postponed(definition, found.statement)
-    return _source(found, cells, postponed=postponed, wrapped=False)
+    return _source(found, cells, postponed=postponed)
 
 
 def _proven(definition: type, codes: Sequence[CodeType]) -> _Found[ast.ClassDef] | None:
@@ -207,17 +198,14 @@ def _statements(filename: str, name: str, kinds: tuple[type[_D], ...]) -> list[_
     return [_Found(filename=filename, text=text, statement=each) for each in found]
 
 
-def _source(found: _Found[_D], cells: Mapping[str, int], *, postponed: bool, wrapped: bool) -> Source:
+def _source(found: _Found[_D], cells: Mapping[str, int], *, postponed: bool) -> Source:
     statement = found.statement
     text, line = statement_text(found.text, statement)
     return Source(
-        name=statement.name,
-        kind=_KINDS[type(statement)],
         text=text,
         origin=Origin(filename=found.filename, line=line, cell=cells.get(found.filename)),
         column=statement.col_offset,
         postponed=postponed,
-        wrapped=wrapped,
     )
 
 
