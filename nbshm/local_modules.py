@@ -7,14 +7,14 @@ first seen, which is at the end of the cell that imported it.
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+
+from nbshm.frames import is_library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class LocalModules:
         if name.partition(".")[0] == __package__:  # nbshm itself, where it is run from its repository
             return
         file = getattr(module, "__file__", None)
-        if isinstance(file, str) and _is_own(file) and (changed := _changed(file)) is not None:
+        if isinstance(file, str) and not is_library(file) and (changed := _changed(file)) is not None:
             self._imports[name] = _Import(spec=_spec(module), file=file, changed=changed)
 
 
@@ -85,17 +85,6 @@ def _changed(file: str) -> int | None:
         return os.stat(file).st_mtime_ns  # noqa: PTH116  # a string is what a module has
     except OSError:
         return None
-
-
-def _is_own(file: str) -> bool:
-    return not file.startswith(_installed())
-
-
-@functools.cache
-def _installed() -> tuple[str, ...]:
-    """Return the directories of what is installed, which are not quickly asked for, once for all modules."""
-    paths = sysconfig.get_paths()
-    return tuple(paths[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 def _with_imports(names: set[str], own: Iterable[str]) -> set[str]:
