@@ -70,7 +70,6 @@ _STRATEGY_HELP = """Show or set how torch itself shares storages: here, in worke
 It is about what queues and processes of your own are sent. What a parallel cell shares needs neither.
 """
 
-
 _STATUS_HELP = """Show what is shared with workers now, what room there is, and what dead processes have left.
 
     %shm_status          list names, with how each is shared
@@ -79,7 +78,6 @@ _STATUS_HELP = """Show what is shared with workers now, what room there is, and 
 moved: in shared memory for good; mirrored: copied in for the last run and back, for the reason that is told;
 snapshot: read by the last run's workers without a copy for each; by others: torch or a file shares it.
 """
-
 
 _STACKS_HELP = """Show where the ranks of a run are: their lines in cells, and what they wait for.
 
@@ -104,10 +102,10 @@ _TOO_MANY_OPEN = (
 class _Magic:
     """Makes a method a magic whose help is composed, which a docstring can't be."""
 
-    def __init__(self, kind: Literal["line", "cell", "line_cell"], name: str, help_text: str) -> None:
+    def __init__(self, kind: Literal["line", "cell", "line_cell"], name: str, text: str) -> None:
         self._kind = kind
         self._name = name
-        self._help = help_text
+        self._help = text
 
     def __call__(self, function: F) -> F:
         function.__doc__ = self._help
@@ -249,10 +247,11 @@ class MagicsInstallation:
     def close(self) -> None:
         """Take the magics out again; those that had their names before are back."""
         syntax_errors.uninstall(self._shell)
-        for kind, table in self._shell.magics_manager.magics.items():
-            for name in ("parallel", "parallel_stacks", "shm_strategy", "shm_status", "debug"):
-                if name in self._before[kind]:
-                    table[name] = self._before[kind][name]
+        for kind, names in ParallelMagics.magics.items():
+            table, before = self._shell.magics_manager.magics[kind], self._before[kind]
+            for name in names:
+                if name in before:
+                    table[name] = before[name]
                 else:
                     table.pop(name, None)
         if self._matcher in self._shell.Completer.custom_matchers:
