@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ from nbshm.sharing import sharing_for
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from nbshm.memory.plain_torch import PlainTorch
     from nbshm.memory.segments import Segments
 
 
@@ -37,8 +37,7 @@ class Session:
         self._plain = PlainMultiprocessing(
             self.notebook, keeper=lambda: keeper.address, for_children=keeper.ensure_started
         )
-        self._plain_torch: PlainTorch | None = None
-        self._segments: Segments | None = None
+        self._follows_torch = False
         self._closing = contextlib.ExitStack()
 
     def open(self) -> None:
@@ -54,21 +53,16 @@ class Session:
     def close(self) -> None:
         """End what runs, and take everything back that `open` and later runs did."""
         self.runs.end()
-        if self._plain_torch is not None:
-            self._plain_torch.uninstall()
-            self._plain_torch = None
-        if self._segments is not None:
-            self._segments.spares.clear()
         self._closing.close()
 
-    @property
+    @functools.cached_property
     def segments(self) -> Segments:
         """The shared memory that this kernel maps."""
-        if self._segments is None:
-            from nbshm.memory.segments import Segments  # noqa: PLC0415  # nothing of memory is needed to load
+        from nbshm.memory.segments import Segments  # noqa: PLC0415  # nothing of memory is needed to load
 
-            self._segments = Segments()
-        return self._segments
+        segments = Segments()
+        self._closing.callback(segments.spares.clear)
+        return segments
 
     def mappings(self) -> list[dict[Any, Any]]:
         """Return the namespace, and the mappings beside it in which IPython keeps values of cells."""
@@ -97,11 +91,13 @@ class Session:
 
     def _follow_torch(self) -> None:
         """Care for storages that plain torch code sends, as soon as the notebook has torch."""
-        if self._plain_torch is None and "torch" in sys.modules:
+        if not self._follows_torch and "torch" in sys.modules:
             from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
-            self._plain_torch = PlainTorch(self.segments, keep=self._plain.keep)
-            self._plain_torch.install()
+            self._follows_torch = True
+            plain_torch = PlainTorch(self.segments, keep=self._plain.keep)
+            plain_torch.install()
+            self._closing.callback(plain_torch.uninstall)
             self.launcher.keeper.ensure_started()  # forked processes have tensors to send
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
@@ -32,17 +33,12 @@ class Sharer(Protocol):
 class _Process:
     """A process in which nbshm is not at work: a script, a child of plain multiprocessing."""
 
-    def __init__(self) -> None:
-        self._segments: Segments | None = None
-
-    @property
+    @functools.cached_property
     def segments(self) -> Segments:
         """The shared memory that this process has made."""
-        if self._segments is None:
-            from nbshm.memory.segments import Segments  # noqa: PLC0415  # nothing of memory is needed to load
+        from nbshm.memory.segments import Segments  # noqa: PLC0415  # nothing of memory is needed to load
 
-            self._segments = Segments()
-        return self._segments
+        return Segments()
 
     def mappings(self) -> list[dict[Any, Any]]:
         """Return the main module's namespace."""
