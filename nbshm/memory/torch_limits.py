@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing.context import get_spawning_popen
 from typing import Any, TypeAlias
 
@@ -43,11 +43,9 @@ def move_to_shared(storage: torch.UntypedStorage, segments: Segments) -> torch.U
     nbytes = storage.nbytes()
     if _lacks_room(nbytes):
         shared = storage_over(segments.create(nbytes).buffer, 0, nbytes)
-    elif _must_have_name():
-        with _sharing_by_name(storage):
-            shared = torch.UntypedStorage._new_shared(nbytes)  # type: ignore[no-untyped-call]  # noqa: SLF001
     else:
-        shared = torch.UntypedStorage._new_shared(nbytes)  # type: ignore[no-untyped-call]  # noqa: SLF001
+        with _sharing_by_name(storage) if _must_have_name() else nullcontext():
+            shared = torch.UntypedStorage._new_shared(nbytes)  # type: ignore[no-untyped-call]  # noqa: SLF001
     shared.copy_(storage)
     swap(storage, shared)
     return shared
