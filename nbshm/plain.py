@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import TracebackType
 
+from nbshm.envelopes import Envelopes
 from nbshm.explaining import Explaining
 from nbshm.kept import Keeping, KeptFd
 from nbshm.main_hook import MainHook
@@ -30,6 +31,7 @@ class PlainMultiprocessing:
             self._keeping,
             MainHook(notebook, keeper=for_children or keeper),
             Explaining(notebook),
+            Envelopes(notebook),
         )
 
     def keep(self, fd: int) -> KeptFd | None:

@@ -15,6 +15,7 @@ from nbshm.jobs import Preparation
 from nbshm.memory.segments import Segments
 from nbshm.packing import Notebook
 from nbshm.plain import PlainMultiprocessing
+from nbshm.worker.executors import let_executors_tell
 from nbshm.worker.imports import ImportWatch
 from nbshm.worker.inheritance import keep_from_programs
 from nbshm.worker.main_module import build_what_can_be, new_main_module
@@ -49,3 +50,4 @@ def _follow_imports(plain: PlainMultiprocessing) -> None:
     watch = ImportWatch()
     watch.when_imported("torch", care)
     watch.when_imported("multiprocessing.pool", let_tasks_tell)
+    watch.when_imported("concurrent.futures.process", let_executors_tell)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
+from nbshm.worker.late_names import telling
 from nbshm.worker.stand_ins import stand_in
 
 
@@ -60,7 +61,14 @@ class _Tasks:
             task = pickle.loads(pickled)
         except Exception as error:  # noqa: BLE001  # told by this task
             return _failing(_Blind(io.BytesIO(pickled)).load(), error)
-        return task if task is None or self._failure is None else _failing(task, self._failure)
+        if task is None:
+            return None
+        return _told(task) if self._failure is None else _failing(task, self._failure)
+
+
+def _told(task: Any) -> Any:
+    job, place, function, *given = task
+    return job, place, telling(function), *given
 
 
 def _failing(task: Any, error: Exception) -> Any:

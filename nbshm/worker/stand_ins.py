@@ -48,6 +48,12 @@ def stand_in(sentence: str, *, is_class: bool) -> Any:
     return kind if is_class else object.__new__(kind)
 
 
+def failing(error: Exception) -> Any:
+    """Return an object that raises that error when it is used."""
+    kind: Any = _StandInType("missing", (_Missing,), {"_sentence": str(error), "_error": error})
+    return object.__new__(kind)
+
+
 def unknown(name: str) -> Any:
     """Return what a module has for a name that nobody gave it, as its `__getattr__`."""
     if name.startswith("_"):
@@ -57,7 +63,7 @@ def unknown(name: str) -> Any:
 
 
 def _refuse(self: Any, *_: Any) -> NoReturn:
-    raise NameError(self._sentence)
+    raise self._error or NameError(self._sentence)
 
 
 class _StandInType(type):
@@ -78,17 +84,18 @@ class _Missing(metaclass=_StandInType):
     """An object that is not here."""
 
     _sentence = ""
+    _error: Exception | None = None
 
     def __new__(cls: Any, *_: Any, **__: Any) -> Any:
         return object.__new__(cls)
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
-        raise NameError(self._sentence)
+        _refuse(self)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NameError(self._sentence)
+        _refuse(self)
 
     def __setstate__(self, _: Any) -> None:
         """Take any state: it is never looked at."""

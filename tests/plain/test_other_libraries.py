@@ -49,3 +49,26 @@ assert lambdas == [0, 3]
 processes = joblib.Parallel(n_jobs=2, backend="multiprocessing")(joblib.delayed(row)(x) for x in range(2))
 assert [row.x for row, _ in processes] == [3, 4]
 """).check()
+
+
+def test_scikit_learn_fits_the_notebooks_estimators_in_processes(shared_notebook: Kernel) -> None:
+    pytest.importorskip("sklearn")
+    shared_notebook.run(
+        """
+import os, numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import cross_val_score
+class Sign(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.pid_ = os.getpid()
+        return self
+    def predict(self, X): return np.sign(X[:, 0]).astype(int)
+def accuracy(estimator, X, y):
+    assert estimator.pid_ == os.getpid() != KERNEL
+    return float(np.mean(estimator.predict(X) == y))
+X = np.array([[-2.0], [-1.0], [1.0], [2.0]] * 3)
+y = np.sign(X[:, 0]).astype(int)
+assert cross_val_score(Sign(), X, y, cv=3, scoring=accuracy, n_jobs=2).tolist() == [1.0, 1.0, 1.0]
+""".replace("KERNEL", str(shared_notebook.pid))
+    ).check()

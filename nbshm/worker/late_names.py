@@ -1,0 +1,42 @@
+"""Names that the notebook has got since a process was started: tasks that read them are told so.
+
+The processes of a pool or an executor know the notebook of the moment in which they were started. What a
+task refers to is found by name (see `stand_ins.py`); what a function of the notebook reads, Python itself
+looks up.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+
+def telling(task: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a task, with words for a name that the notebook here has not."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return task(*arguments, **named)
+        except NameError as error:
+            if type(error) is NameError and _is_missing(error.name, error.__traceback__):
+                error.args = (f"{error}. {_REMEDY.format(error.name)}", *error.args[1:])
+            raise
+
+    return call
+
+
+_REMEDY = (
+    "This process has the notebook as it was when the process was started; if {0!r} has been defined since, "
+    "make the pool again, or pass it as an argument."
+)
+
+
+def _is_missing(name: str | None, trace: TracebackType | None) -> bool:
+    """Tell whether code of the notebook has read a global name that is not there."""
+    namespace = vars(sys.modules["__main__"])
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    is_notebooks = trace is not None and trace.tb_frame.f_globals is namespace
+    return is_notebooks and name is not None and name not in namespace
