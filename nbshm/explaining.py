@@ -16,9 +16,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from nbshm.attributes import attribute, found_at
-from nbshm.definitions.sources import place
 from nbshm.packing import Notebook
 from nbshm.refusals import explain, parts
+from nbshm.words import line_in_words
 
 _DEPTH = 12
 
@@ -75,7 +75,7 @@ class Explaining:
 
     def _where(self, code: Any) -> str:
         cell = self._notebook.cells.get(code.co_filename) if isinstance(code, CodeType) else None
-        return "" if cell is None else f" ({place(code.co_firstlineno, cell)})"
+        return "" if cell is None else f" ({line_in_words(code.co_firstlineno, cell)})"
 
 
 _DUMP = "dump"

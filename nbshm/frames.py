@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import TypeAlias
 
+from nbshm.words import line_in_words
+
 AT_EACH_END = 50
 """Frames kept at each end of a traceback: of a runaway recursion more say nothing new."""
 
@@ -54,8 +56,8 @@ class Frame:
     @property
     def place(self) -> str:
         """Where this is, as a person says it: `In [7] line 5`, or `tools.py line 12`."""
-        source = os.path.basename(self.filename) if self.cell is None else f"In [{self.cell}]"  # noqa: PTH119  # `<string>` is no path
-        return f"{source} line {self.line}"
+        where = line_in_words(self.line, self.cell)
+        return where if self.cell is not None else f"{os.path.basename(self.filename)} {where}"  # noqa: PTH119  # `<string>` is no path
 
 
 def nothing_described(frames: Sequence[FrameType]) -> Sequence[Values]:

@@ -1,4 +1,4 @@
-"""Ranks, times and sizes as a person reads them."""
+"""Ranks, places, times and sizes as a person reads them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def ranks_in_words(ranks: Iterable[int]) -> str:
     """Name ranks: `rank 2`, or `ranks 0-3, 7`."""
     distinct = set(ranks)
     return f"{'rank' if len(distinct) == 1 else 'ranks'} {numbers_in_words(distinct)}"
+
+
+def line_in_words(line: int, cell: int | None) -> str:
+    """Say where a line of a cell is: `In [3] line 7`; `line 7` where the cell has no number."""
+    return f"line {line}" if cell is None else f"In [{cell}] line {line}"
 
 
 def verb_for(ranks: Sequence[int], singular: str, plural: str) -> str:

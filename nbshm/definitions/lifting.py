@@ -29,10 +29,11 @@ from nbshm.definitions.names import (
     definition_time_names,
     name_lines,
 )
-from nbshm.definitions.sources import Source, definition_statement, find_source, place
+from nbshm.definitions.sources import Source, definition_statement, find_source
 from nbshm.definitions.statements import POSTPONED
 from nbshm.definitions.states import state_of
 from nbshm.jobs import State
+from nbshm.words import line_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class Lifted:
     def use(self, name: str) -> str:
         """Say where the definition uses a name, for messages: `load_rows, In [3] line 7`."""
         origin = self.source.origin
-        return f"{self.name}, {place(self.lines.get(name, origin.line), origin.cell)}"
+        return f"{self.name}, {line_in_words(self.lines.get(name, origin.line), origin.cell)}"
 
 
 def lift(name: str, definition: Any, namespace: Mapping[str, Any], cells: Mapping[str, int]) -> Lifted | None:

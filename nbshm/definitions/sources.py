@@ -72,11 +72,6 @@ def definition_statement(source: Source) -> ast.stmt:
     return placed_statement(source.text, line=source.origin.line, column=source.column)
 
 
-def place(line: int, cell: int | None) -> str:
-    """Write a line of a cell as a person reads it: `In [3] line 7`."""
-    return f"line {line}" if cell is None else f"In [{cell}] line {line}"
-
-
 _D = TypeVar("_D", bound=Definition)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from nbshm.definitions.lifting import Lifted
 from nbshm.definitions.names import name_lines
-from nbshm.definitions.sources import home, place
+from nbshm.definitions.sources import home
 from nbshm.jobs import LeftOut
 from nbshm.packing.needs import Needs, Notebook
+from nbshm.words import line_in_words
 
 
 class LearntError(Exception):
@@ -79,7 +80,7 @@ class Knowledge:
         cell = self.notebook.cells.get(function.__code__.co_filename)
         for name, line in name_lines(function.__code__).items():
             if self.notebook.has(name):
-                self.users.setdefault(name, f"{function.__qualname__}, {place(line, cell)}")
+                self.users.setdefault(name, f"{function.__qualname__}, {line_in_words(line, cell)}")
 
     def note_edge(self, definition: str, *, before: str, asking: str | None) -> None:
         """Note that a definition must stand before another, whose live value `asking` refers to it."""

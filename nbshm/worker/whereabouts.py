@@ -27,6 +27,7 @@ from nbshm.processes.places import (
     write_place,
     write_thread,
 )
+from nbshm.words import line_in_words
 
 Notice: TypeAlias = Callable[[FrameType | None], None]
 
@@ -113,7 +114,7 @@ def place_in_cells(frame: FrameType | None, cells: Mapping[str, int]) -> str:
     while frame is not None:
         cell = cells.get(frame.f_code.co_filename)
         if cell is not None:
-            return f"In [{cell}] line {frame.f_lineno}"
+            return line_in_words(frame.f_lineno, cell)
         frame = frame.f_back
     return ""
 
