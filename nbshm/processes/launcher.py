@@ -57,11 +57,6 @@ class Launcher:
         self.sweeper.begin_names(os.getpid())
         self._server.ensure_started()
 
-    def renew(self) -> None:
-        """Let new workers come from a new forkserver, which imports everything afresh."""
-        self._server.renew()
-        self.prepare()
-
     def launch(self, nprocs: int, method: StartMethod, *, standby: int | None = 0) -> Workers:
         """Start `nprocs` workers and tell each who it is; they wait for their job then.
 

@@ -80,7 +80,7 @@ def test_they_do_not_serve_when_their_server_has_been_killed(launcher_of_its_own
 def test_a_new_server_means_new_ones(launcher_of_its_own):
     launcher_of_its_own.stand_by(1)
     (old,) = standing_by(launcher_of_its_own, 1)
-    launcher_of_its_own.renew()
+    launcher_of_its_own._server.renew()
     assert pids_of_a_run(launcher_of_its_own, 1) != [old]
     wait_until_gone(old)
 
