@@ -16,8 +16,8 @@ from multiprocessing.context import Process
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from nbshm.definitions.sources import place
 from nbshm.envelopes import Known, Withheld
+from nbshm.words import line_in_words
 from nbshm.worker.stand_ins import failing
 
 
@@ -42,7 +42,7 @@ def _explain(error: Exception, cells: Mapping[str, int]) -> None:
     where = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if (file := frame.f_code.co_filename) in cells:
-            where = f", {place(line, cells[file])}"
+            where = f", {line_in_words(line, cells[file])}"
     if sys.version_info >= (3, 11):  # notes are new there
         error.add_note(f"({_NOTE.format(where=where)})")
 
