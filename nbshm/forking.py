@@ -133,10 +133,10 @@ def _needed(names: Iterable[str], namespace: dict[str, Any]) -> Iterator[str]:
 def _functions(value: Any) -> Iterator[FunctionType]:
     """Yield the notebook's functions that a value is, holds, or has as methods."""
     roots: list[Any] = [value] if isinstance(value, (type, FunctionType)) else [value, type(value)]
-    for found in reachable(roots, lambda part: issubclass(type(part), (type, FunctionType))):
+    for found in reachable(roots, lambda kind: issubclass(kind, (type, FunctionType))):
         if isinstance(found, FunctionType):
             yield found
-            yield from reachable(_contents(found), lambda part: isinstance(part, FunctionType))
+            yield from reachable(_contents(found), lambda kind: kind is FunctionType)
         elif found.__module__ == "__main__":
             members = [_unwrapped(member) for member in vars(found).values()]
             yield from (member for member in members if isinstance(member, FunctionType))
@@ -155,10 +155,10 @@ def _unwrapped(member: Any) -> Any:
 
 
 def _holds_arrays(value: Any) -> bool:
-    return next(reachable([value], _is_array), None) is not None
+    return next(reachable([value], _is_array_kind), None) is not None
 
 
-def _is_array(value: Any) -> bool:
+def _is_array_kind(kind: type) -> bool:
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     kinds = [numpy.ndarray] if numpy else []
-    return issubclass(type(value), tuple([*kinds, torch.Tensor] if torch else kinds))
+    return issubclass(kind, tuple([*kinds, torch.Tensor] if torch else kinds))

@@ -7,7 +7,7 @@ from typing import Any
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.captures import Reducer, ValuePickler
-from nbshm.memory.reach import is_array, reachable
+from nbshm.memory.reach import is_array_kind, reachable
 from nbshm.memory.reducers import reducers
 
 
@@ -28,7 +28,7 @@ class CapturingPickler(ValuePickler):
 
     def dump(self, value: Any) -> None:
         """Pickle a value behind those that were pickled before."""
-        self._own_arrays.update((id(array), array) for array in reachable([value], is_array))
+        self._own_arrays.update((id(array), array) for array in reachable([value], is_array_kind))
         super().dump(value)
 
     def forget(self) -> None:

@@ -16,13 +16,11 @@ def tensors_and_arrays(value: Any) -> Iterator[Any]:
     memory = (*((numpy.ndarray,) if numpy else ()), *((torch.Tensor,) if torch else ()))
     modules = (torch.nn.Module,) if torch else ()
     optimizers = (torch.optim.Optimizer,) if torch else ()
-    for part in reachable([value], lambda part: issubclass(type(part), (*memory, *modules, *optimizers))):
+    for part in reachable([value], lambda kind: issubclass(kind, (*memory, *modules, *optimizers))):
         if issubclass(type(part), modules):
             yield from [*part.parameters(), *part.buffers()]
         elif issubclass(type(part), optimizers):
-            yield from reachable(
-                [part.state, part.param_groups], lambda inner: issubclass(type(inner), memory)
-            )
+            yield from reachable([part.state, part.param_groups], lambda kind: issubclass(kind, memory))
         else:
             yield part
 

@@ -15,8 +15,9 @@ import functools
 import gc
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 # By id, because a metaclass may make classes that can't be hashed.
@@ -24,6 +25,7 @@ _ATOMS = frozenset(map(id, (bool, int, float, complex, str, bytes, bytearray, ty
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque)
 _WRAPPERS = (collections.UserList, collections.UserDict, collections.ChainMap, types.SimpleNamespace)
 _HOLDERS = (types.MappingProxyType, types.MethodType, functools.partial)  # all that they refer to is a part
+_WITH_CONTENTS = (dict, *_CONTAINERS, types.FunctionType, *_HOLDERS, BaseException)
 
 # As `type` itself tells them: a class may have attributes of the same names.
 _mro_of: Callable[[type], tuple[type, ...]] = vars(type)["__mro__"].__get__
@@ -38,6 +40,11 @@ class _Layout:
     dictionary: Any = None
     slots: tuple[Any, ...] = ()
 
+    @property
+    def has_attributes(self) -> bool:
+        """Tell whether there may be any."""
+        return self.dictionary is not None or bool(self.slots)
+
     def attributes(self, value: Any) -> Iterator[Any]:
         """Yield the attributes of an instance."""
         if self.dictionary is not None:
@@ -49,43 +56,87 @@ class _Layout:
                 continue
 
 
-def reachable(roots: Iterable[Any], wanted: Callable[[Any], bool]) -> Iterator[Any]:
-    """Yield each object for which `wanted` holds that can be reached through the notebook's own objects."""
-    layouts: dict[int, _Layout] = {}
-    seen: set[int] = set()
-    keep: list[Any] = []  # who made a slot may make its value: its id must not be taken by another object
-    waiting = list(roots)
-    while waiting:
-        value = waiting.pop()
-        kind = type(value)
-        if id(kind) in _ATOMS or id(value) in seen:
-            continue
-        seen.add(id(value))
-        keep.append(value)
-        if wanted(value):
-            yield value
-        else:
-            waiting.extend(_contents(value, kind))
-        if id(kind) not in layouts:
-            layouts[id(kind)] = _layout(kind)
-        waiting.extend(layouts[id(kind)].attributes(value))
+def reachable(roots: Iterable[Any], wanted: Callable[[type], bool]) -> Iterator[Any]:
+    """Yield each object of a wanted kind that can be reached through the notebook's own objects.
+
+    What such an object holds is not looked at, its attributes apart.
+    """
+    kinds = _Kinds(looks_into=lambda kind: not wanted(kind), passes_over=lambda kind: not wanted(kind))
+    return (value for value in _walk(roots, kinds) if wanted(type(value)))
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """Yield all that a value consists of as far as it is the notebook's own, itself included."""
+    return _walk([value], _Kinds(looks_into=lambda _: True, passes_over=lambda _: False))
 
 
 def is_array(value: Any) -> bool:
     """Tell whether a value is an array, of any class."""
+    return is_array_kind(type(value))
+
+
+def is_array_kind(kind: type) -> bool:
+    """Tell whether a class is one of arrays."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(type(value), numpy.ndarray)
+    return numpy is not None and issubclass(kind, numpy.ndarray)
+
+
+class _Kinds:
+    """What one walk knows of the kinds of objects, by id.
+
+    Those that `passes_over` holds for are left out where they lead nowhere: a list may have thousands.
+    """
+
+    def __init__(self, *, looks_into: Callable[[type], bool], passes_over: Callable[[type], bool]) -> None:
+        self._looks_into = looks_into
+        self._passes_over = passes_over
+        self._layouts: dict[int, _Layout] = {}
+        self._barren = set(_ATOMS)
+
+    def among(self, values: Sequence[Any]) -> Iterable[Any]:
+        """Return the values that may lead anywhere; nothing runs in Python for each of the others."""
+        ids = list(map(id, map(type, values)))
+        for key, kind in dict(zip(ids, map(type, values), strict=True)).items():
+            if key not in self._barren and key not in self._layouts:
+                self._learn(kind)
+        return () if self._barren.issuperset(ids) else compress(values, map(self._leads_on, ids))
+
+    def contents(self, value: Any, kind: type) -> Iterator[Any]:
+        """Yield what a value holds, and its attributes."""
+        if self._looks_into(kind):
+            yield from _contents(value, kind)
+        yield from self._layouts[id(kind)].attributes(value)
+
+    def _leads_on(self, key: int) -> bool:
+        return key not in self._barren
+
+    def _learn(self, kind: type) -> None:
+        layout = self._layouts[id(kind)] = _layout(kind)
+        if self._passes_over(kind) and not (layout.has_attributes or issubclass(kind, _WITH_CONTENTS)):
+            self._barren.add(id(kind))
+
+
+def _walk(roots: Iterable[Any], kinds: _Kinds) -> Iterator[Any]:
+    seen: set[int] = set()
+    keep: list[Any] = []  # who made a slot may make its value: its id must not be taken by another object
+    waiting = list(kinds.among(list(roots)))
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        keep.append(value)
+        yield value
+        waiting.extend(kinds.among(list(kinds.contents(value, type(value)))))
 
 
 def _contents(value: Any, kind: type) -> Iterable[Any]:
     """Return what a value holds otherwise than as attributes."""
     if issubclass(kind, dict):
-        values = list(dict.values(value))
-        return [*dict.keys(value), *values] if _has_parts(values) else ()
+        return [*dict.keys(value), *dict.values(value)]
     for base in _CONTAINERS:
         if issubclass(kind, base):
-            parts = list(base.__iter__(value))
-            return parts if _has_parts(parts) else ()
+            return base.__iter__(value)
     if kind is types.FunctionType:
         return _of_function(value)
     if issubclass(kind, _HOLDERS):
@@ -93,11 +144,6 @@ def _contents(value: Any, kind: type) -> Iterable[Any]:
     if issubclass(kind, BaseException):
         return _of_exception(value, kind)
     return ()
-
-
-def _has_parts(values: Iterable[Any]) -> bool:
-    """Tell, at the speed of C, whether a container holds anything but numbers and strings."""
-    return not set(map(id, map(type, values))) <= _ATOMS
 
 
 def _of_function(function: types.FunctionType) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from nbshm.attributes import attribute
-from nbshm.memory.reach import is_array, reachable
+from nbshm.memory.reach import is_array, parts
 
 
 class Slots(MutableMapping[int, Any]):
@@ -122,7 +122,7 @@ def slots_in(value: Any) -> list[MutableMapping[Any, Any]]:
     """Return the slots of all lists, dictionaries and own objects that a value consists of."""
     found: dict[int, MutableMapping[Any, Any]] = {}
 
-    def look(part: Any) -> bool:
+    for part in parts(value):
         kind = type(part)  # a lazy object acts on `isinstance`
         if issubclass(kind, (list, collections.deque)):
             found[id(part)] = Items(part)
@@ -130,10 +130,6 @@ def slots_in(value: Any) -> list[MutableMapping[Any, Any]]:
             found[id(part)] = part
         elif type(attributes := attribute(part, "__dict__")) is dict:
             found[id(attributes)] = attributes
-        return False
-
-    for _ in reachable([value], look):
-        pass
     return list(found.values())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nbshm.memory.reach import is_array, reachable
+from nbshm.memory.reach import is_array_kind, reachable
 
 
 def ours(kind: Any) -> Any:
@@ -19,7 +19,7 @@ def ours(kind: Any) -> Any:
 
 
 def reached(*roots: Any) -> set[int]:
-    return {id(array) for array in reachable(roots, is_array)}
+    return {id(array) for array in reachable(roots, is_array_kind)}
 
 
 def made(kind: Any, *arguments: Any) -> Any:
