@@ -20,6 +20,7 @@ from nbshm.departures import Departure, departing
 from nbshm.errors import ParallelError
 from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
 from nbshm.forking import as_fork_allows
+from nbshm.garbage import collection_put_off
 from nbshm.jobs import Body, Outcome
 from nbshm.living import LivingRun
 from nbshm.options import Options
@@ -233,7 +234,7 @@ class RunUnderWay:
     def _unpacked(self, event: Result) -> Outcome:
         """Make a rank's values the notebook's: what was its own is its own again."""
         fds = self._supervisor.take_descriptors(event.rank)
-        with self._departure.placement.loading(event.parcel, fds):
+        with self._departure.placement.loading(event.parcel, fds), collection_put_off():
             outcome: Outcome = pickle.loads(event.parcel.pickled)
             return outcome
 

@@ -7,7 +7,7 @@ there travels as shared memory (see `placing.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["storage", "array", "snapshot"]
@@ -25,8 +25,8 @@ class Buffer:
     nbytes: int
     kind: Kind
     keeper: Any
-    writeable: bool = False
-    holders: dict[int, Any] = field(default_factory=dict)
+    writeable: bool
+    holders: list[Any]
 
 
 class Buffers:
@@ -51,15 +51,17 @@ class Buffers:
         `keeper` owns the memory: it is held as long as the buffers are, so that no later temporary object
         can get the same addresses.
         """
-        key = (address, nbytes, kind)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._buffers)
-            self._buffers.append(Buffer(address=address, nbytes=nbytes, kind=kind, keeper=keeper))
-        buffer = self._buffers[number]
-        buffer.writeable |= writeable
-        if holder is not None:
-            buffer.holders[id(holder)] = holder
+        buffers = self._buffers
+        number = self._numbers.setdefault((address, nbytes, kind), len(buffers))
+        holders = [] if holder is None else [holder]
+        if number == len(buffers):
+            new = Buffer(
+                address=address, nbytes=nbytes, kind=kind, keeper=keeper, writeable=writeable, holders=holders
+            )
+            buffers.append(new)
+        else:
+            buffers[number].writeable |= writeable
+            buffers[number].holders += holders
         return number
 
     def __getitem__(self, number: int) -> Buffer:

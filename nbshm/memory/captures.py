@@ -21,6 +21,7 @@ from typing import Any
 import cloudpickle
 
 from nbshm.definitions.by_value import reduce_code
+from nbshm.garbage import collection_put_off
 from nbshm.refusals import Unsendable
 
 Reducer = Callable[[Any], Any]
@@ -75,9 +76,20 @@ class ValuePickler(PlainPickler):
         file: io.BytesIO | None = None,
     ) -> None:
         carried = ForkingPickler(io.BytesIO()).dispatch_table
+        self._reducers = reducers
         # Before the pickler is made: that is when it looks for its table.
         self.dispatch_table = ChainMap(reducers, _refusals(), carried, _TABLE)
         super().__init__(reference=reference, file=file)
+
+    @collection_put_off()
+    def dump(self, value: Any) -> None:
+        """Pickle a value behind those that were pickled before."""
+        super().dump(value)
+
+    def reducer_override(self, value: Any) -> Any:
+        """Look for memory first, of which there may be thousands of objects; none is asked for as a name."""
+        reduce = self._reducers.get(type(value))
+        return super().reducer_override(value) if reduce is None or callable(value) else reduce(value)
 
 
 class ChildPickler(ValuePickler):

@@ -61,7 +61,7 @@ class Census:
             if not can_move() or storage.is_shared() or _is_pinned(storage):
                 return False
             if storage.resizable():
-                return self._finds_all(storage, buffer.holders)
+                return self._finds_all(storage, {id(tensor): tensor for tensor in buffer.holders})
             return (
                 storage.nbytes() >= self._worth_a_walk
                 and _was_allocated_by_torch(storage)
@@ -71,11 +71,7 @@ class Census:
 
     def _finds_all(self, storage: torch.UntypedStorage, met: Tensors) -> bool:
         """Tell whether the tensors that were met, and others that are near, are all; else look everywhere."""
-        holders = dict(met)
-        if self._are_all(storage, holders):
-            return True
-        holders.update(self._tensors_by_name(storage))
-        if self._are_all(storage, holders):
+        if self._are_all(storage, met) or self._are_all(storage, met | self._tensors_by_name(storage)):
             return True
         return storage.nbytes() >= self._worth_a_walk and self._are_all(
             storage, self._tensors_anywhere(storage)

@@ -66,20 +66,35 @@ class _Judge:
         self._buffers = buffers
         self._segments = segments
         self._space = space
-        self._last_segment: Segment | None = None
         self._families = _families(buffers, names)
         self._explains = _storage_census(buffers, names)
 
     def decide(self) -> list[Decision]:
-        numbers = range(len(self._buffers))
-        shared = merge(self._span(number) for number in numbers if self._buffers[number].kind != "snapshot")
-        snapshots = merge(
-            self._span(number) for number in numbers if self._buffers[number].kind == "snapshot"
-        )
+        staying, others = self._in_segments()
+        shared = merge(self._span(number) for number in others if self._buffers[number].kind != "snapshot")
+        snapshots = merge(self._span(number) for number in others if self._buffers[number].kind == "snapshot")
         return [
+            *staying,
             *(self._about(region) for region in shared),
             *(Copied(region=region, back=False) for region in snapshots),
         ]
+
+    def _in_segments(self) -> tuple[list[Decision], list[int]]:
+        """Decide about what lies in segments of ours already, and return the numbers of the rest.
+
+        All that lies in one segment is one region: it may be tens of thousands of tensors, in each run.
+        """
+        inside: dict[int, tuple[Segment, list[int]]] = {}
+        rest: list[int] = []
+        segment: Segment | None = None
+        for number, buffer in enumerate(self._buffers):
+            if segment is None or not segment.holds(buffer.address, buffer.nbytes):
+                segment = self._segments.find(buffer.address, buffer.nbytes)
+            if segment is None or buffer.kind == "snapshot":
+                rest.append(number)
+            else:
+                inside.setdefault(segment.address, (segment, []))[1].append(number)
+        return [_staying(*found) for found in inside.values()], rest
 
     def _span(self, number: int) -> tuple[int, int, int]:
         """Return the memory that a buffer takes with it: all of its family's, where that can move."""
@@ -89,9 +104,6 @@ class _Judge:
         return family.address, family.nbytes, number
 
     def _about(self, region: Region) -> Decision:
-        segment = self._segment_of(region)
-        if segment is not None:
-            return Stays(region=region, home=segment, offset=region.address - segment.address)
         move = self._move_of(region)
         if move is not None:
             return Moves(region=region, move=move)
@@ -99,13 +111,6 @@ class _Judge:
         if file is not None:
             return Stays(region=region, home=file[0], offset=file[1])
         return Copied(region=region, back=self._is_written(region))
-
-    def _segment_of(self, region: Region) -> Segment | None:
-        """Return the segment that a region lies in; thousands one after the other may lie in the same."""
-        last = self._last_segment
-        if last is None or not last.holds(region.address, region.nbytes):
-            self._last_segment = self._segments.find(region.address, region.nbytes)
-        return self._last_segment
 
     def _move_of(self, region: Region) -> Callable[[Segment, int], None] | None:
         """Return how a region is moved, if it can be."""
@@ -124,6 +129,11 @@ class _Judge:
     def _is_written(self, region: Region) -> bool:
         may_write = any(self._buffers[number].writeable for number in region.numbers)
         return may_write and self._space.is_writeable(region.address, region.nbytes)
+
+
+def _staying(segment: Segment, numbers: list[int]) -> Stays:
+    region = Region(address=segment.address, nbytes=segment.nbytes, numbers=tuple(numbers))
+    return Stays(region=region, home=segment, offset=0)
 
 
 def _families(buffers: Buffers, names: NotebookNames) -> dict[int, Family]:
@@ -145,7 +155,7 @@ def _storage_census(buffers: Buffers, names: NotebookNames) -> Callable[[Buffer]
         if census is None:
             from nbshm.memory.census import Census  # noqa: PLC0415  # imports torch
 
-            met = (tensor for buffer in buffers for tensor in buffer.holders.values())
+            met = (tensor for buffer in buffers for tensor in buffer.holders)
             census = Census(met=met, near=names.values())
         return census.explains(buffer)
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from nbshm.descriptor_limit import allow_descriptors, are_fewer_left_than
-from nbshm.jobs import Parcel, Place
+from nbshm.jobs import Parcel, Place, Places
 from nbshm.memory.address_space import SharedFile
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.loading import Memory
@@ -146,11 +146,11 @@ def _position(spot: Spot) -> tuple[int, int]:
     return spot.home.fd, spot.offset
 
 
-def _places(buffers: Buffers, spots: Sequence[Spot], numbers: dict[int, int]) -> tuple[Place, ...]:
-    places: dict[int, Place] = {}
+def _places(buffers: Buffers, spots: Sequence[Spot], numbers: dict[int, int]) -> Places:
+    places = [(0, 0, 0)] * len(buffers)  # each lies in one spot
     for spot in spots:
+        segment, start = numbers[spot.home.fd], spot.offset - spot.region.address
         for number in spot.region.numbers:
             buffer = buffers[number]
-            offset = spot.offset + buffer.address - spot.region.address
-            places[number] = Place(segment=numbers[spot.home.fd], offset=offset, nbytes=buffer.nbytes)
-    return tuple(places[number] for number in range(len(buffers)))
+            places[number] = (segment, start + buffer.address, buffer.nbytes)
+    return Places(places)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(NamedTuple):
     """`nbytes` bytes from `offset` in an object with a writeable buffer, which owns them.
 
     `original` is the object that the number was made for, where this process has it still.
@@ -34,19 +33,30 @@ class Loader(Protocol):
         """Return the memory of a buffer; `private` asks for one whose writes nobody else sees."""
 
 
-_loader: ContextVar[Loader] = ContextVar("nbshm.memory.loader")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    loader: Loader
+    storages: dict[int, Any] = field(default_factory=dict)
+
+
+_load: ContextVar[_Load] = ContextVar("nbshm.memory.load")
 
 
 @contextmanager
 def loading(loader: Loader) -> Iterator[None]:
     """Let values that are unpickled inside find their memory with this loader."""
-    token = _loader.set(loader)
+    token = _load.set(_Load(loader=loader))
     try:
         yield
     finally:
-        _loader.reset(token)
+        _load.reset(token)
 
 
 def memory_of(number: int, *, private: bool = False) -> Memory:
     """Return the memory behind a number in the pickle that is being loaded."""
-    return _loader.get().memory(number, private=private)
+    return _load.get().loader.memory(number, private=private)
+
+
+def storages_made() -> dict[int, Any]:
+    """Return the storages that the pickle being loaded has so far, by number: each number stands for one."""
+    return _load.get().storages

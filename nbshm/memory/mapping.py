@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 
 from nbshm.descriptor_limit import allow_descriptors
-from nbshm.jobs import Place
+from nbshm.jobs import Place, Places
 from nbshm.memory.loading import Memory, loading
 from nbshm.memory.segments import Buffer, Segment, Segments
 
@@ -32,7 +32,7 @@ class Mapping:
         self._numbers: dict[int, int] = {}
         self._private: dict[int, mmap.mmap] = {}
 
-    def loading(self, places: Sequence[Place]) -> AbstractContextManager[None]:
+    def loading(self, places: Places) -> AbstractContextManager[None]:
         """Let values be unpickled whose buffers lie in those places."""
         return loading(_Placed(self, places))
 
@@ -88,7 +88,7 @@ class Mapping:
 class _Placed:
     """The loader of a worker: a number is a place in a segment."""
 
-    def __init__(self, mapping: Mapping, places: Sequence[Place]) -> None:
+    def __init__(self, mapping: Mapping, places: Places) -> None:
         self._mapping = mapping
         self._places = places
 
@@ -96,4 +96,4 @@ class _Placed:
         place = self._places[number]
         mapping = self._mapping
         buffer = mapping.private(place.segment) if private else mapping.shared(place.segment)
-        return Memory(buffer=buffer, offset=place.offset, nbytes=place.nbytes)
+        return Memory(buffer, place.offset, place.nbytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nbshm.jobs import Parcel, Place
+from nbshm.jobs import Parcel, Place, Places
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.copying import fill
 from nbshm.memory.mapping import Mapping
@@ -40,7 +40,7 @@ def pack(
     return (
         Parcel(
             pickled=pickled,
-            places=tuple(places[number] for number in range(len(buffers))),
+            places=Places(places[number] for number in range(len(buffers))),
             segments=tuple(made.nbytes for made in segments),
         ),
         segments,

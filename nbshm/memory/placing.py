@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 
+from nbshm.garbage import collection_put_off
 from nbshm.jobs import Parcel
 from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffers
@@ -22,6 +23,7 @@ from nbshm.memory.names import NotebookNames
 from nbshm.memory.segments import Segment, Segments
 
 
+@collection_put_off()
 def place(
     buffers: Buffers, *, names: NotebookNames, segments: Segments, reserved: int, results: int = 0
 ) -> Placement:

@@ -46,9 +46,10 @@ def reducers(buffers: Buffers, is_shared: Callable[[Any], bool]) -> Reducers:
         found.update(arrays.reducers(array))
         found.finders.append(array.of_class)
     if "torch" in sys.modules:
-        from nbshm.memory import tensors  # noqa: PLC0415  # imports torch
+        from nbshm.memory import plain_tensors, tensors  # noqa: PLC0415  # import torch
 
-        tensor = tensors.TensorReducer(buffers=buffers)
+        plain = plain_tensors.PlainTensors(buffers=buffers)
+        tensor = tensors.TensorReducer(buffers=buffers, plain=plain)
         found.update(tensors.reducers(tensor))
         found.finders.append(tensor.of_class)
     return found

@@ -8,7 +8,7 @@ import torch
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.copying import fill
-from nbshm.memory.loading import memory_of
+from nbshm.memory.loading import Memory, memory_of, storages_made
 from nbshm.memory.segments import Segment
 from nbshm.refusals import Unsendable
 
@@ -29,7 +29,14 @@ def reduce_storage(storage: torch.UntypedStorage, buffers: Buffers, *, holder: A
 
 def rebuild_storage(number: int) -> torch.UntypedStorage:
     """Return the storage of a buffer: the original where it is known, else one over the same memory."""
-    memory = memory_of(number)
+    made = storages_made()
+    if number not in made:
+        made[number] = _storage_of(memory_of(number))
+    found: torch.UntypedStorage = made[number]
+    return found
+
+
+def _storage_of(memory: Memory) -> torch.UntypedStorage:
     if isinstance(memory.original, torch.UntypedStorage):
         return memory.original
     return storage_over(memory.buffer, memory.offset, memory.nbytes)

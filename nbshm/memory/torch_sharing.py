@@ -92,7 +92,7 @@ class TorchSharing:
         storage = _storage_of(tensor)
         if storage is None or not is_movable(storage) or self._is_in_segment(storage):
             return
-        seen = Buffer(address=0, nbytes=0, kind="storage", keeper=storage, holders={id(tensor): tensor})
+        seen = Buffer(address=0, nbytes=0, kind="storage", keeper=storage, writeable=True, holders=[tensor])
         census = Census(met=[tensor], near=(), worth_a_walk=_WORTH_A_WALK)
         is_known = storage.resizable() and census.explains(seen)
         before = move_to_shared(storage, self._segments)

@@ -17,6 +17,7 @@ from typing import Any
 import nbshm
 from nbshm.chains import trim
 from nbshm.events import Exited, Failed, Interrupted, Note, Result, Started
+from nbshm.garbage import collection_put_off
 from nbshm.jobs import Job, Outcome
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.segments import Segments
@@ -130,7 +131,7 @@ def _stream(fd: int) -> Callable[[], Any]:
     size = os.fstat(fd).st_size
     file = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
     os.close(fd)
-    return pickle.Unpickler(file).load
+    return collection_put_off()(pickle.Unpickler(file).load)
 
 
 def _know_cells(job: Job) -> dict[str, int]:

@@ -193,7 +193,7 @@ def test_no_memory_needs_no_segment(notebook: Notebook):
     notebook["n"] = {"a": 1}
     _, placement = notebook.place("n")
     with placement:
-        assert placement.fds == placement.sizes == placement.places == ()
+        assert placement.fds == placement.sizes == tuple(placement.places) == ()
 
 
 def test_placing_and_mapping_import_neither_torch_nor_numpy():
