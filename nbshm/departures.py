@@ -90,6 +90,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
                 places=placement.places,
                 segments=placement.sizes,
                 spares=placement.spares,
+                cuda=placement.cuda,
                 surroundings=capture_surroundings(
                     threads=options.threads,
                     share=options.threads_per_worker,

@@ -39,17 +39,40 @@ class Places:
         return len(self._row) // 3
 
 
+class CudaHandle(NamedTuple):
+    """How a storage on a GPU is named to other processes: what torch opens it by, in torch's order.
+
+    `counter_file` and `counter` say where torch counts who has it; the offset and `nbytes` are in bytes.
+    """
+
+    device: int
+    handle: bytes
+    nbytes: int
+    offset: int
+    counter_file: bytes
+    counter: int
+    event: bytes
+    must_wait: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
     """Pickled values, and where the memory lies that they refer to by buffer number.
 
     `segments` are the sizes in bytes of the segments that travel with this parcel, in the order of their
     descriptors. A place's segment number counts the segments that the receiver has already, then these.
+    `cuda` says where storages on GPUs are: among those of the receiver, by number, or by a handle.
     """
 
     pickled: bytes
     places: Places = field(default_factory=Places)
     segments: tuple[int, ...] = ()
+    cuda: tuple[int | CudaHandle, ...] = ()
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether there is memory in it that lasts only as long as the sender."""
+        return any(isinstance(place, CudaHandle) for place in self.cuda)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +228,8 @@ class Job:
     `flags` are the compiler's, with the `from __future__` imports of earlier cells; `token` marks displays in
     the output. A `forked` worker has the notebook's own `__main__` already. `keeper` is as in `Preparation`.
 
-    The last `spares` of the segments are for what ranks give back: one for each of the first ranks.
+    The last `spares` of the segments are for what ranks give back: one for each of the first ranks. `cuda`
+    are the notebook's storages on GPUs.
     """
 
     program: Program
@@ -215,6 +239,7 @@ class Job:
     places: Places
     segments: tuple[int, ...]
     spares: int
+    cuda: tuple[CudaHandle, ...]
     surroundings: Any
     flags: int
     token: str

@@ -26,6 +26,7 @@ from nbshm.living import LivingRun
 from nbshm.options import Options
 from nbshm.packing import Notebook
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
+from nbshm.processes.messages import Arrived
 from nbshm.processes.supervisor import Supervisor
 from nbshm.processes.workers import Workers
 from nbshm.reports import Died, RankFailure, with_frames
@@ -217,6 +218,8 @@ class RunUnderWay:
                 self._outcomes[event.rank] = self._unpacked(event)
             except Exception as error:  # noqa: BLE001  # a foreign __setstate__; told when the run has ended
                 self._broken[event.rank] = error
+            if event.parcel.is_lent:
+                self._supervisor.tell(event.rank, Arrived())
 
     def _comments(self, event: Event) -> Iterator[Note]:
         """Say what an event means that only the supervisor understands."""

@@ -6,7 +6,7 @@ there travels as shared memory (see `placing.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -35,6 +35,17 @@ class Buffers:
     def __init__(self) -> None:
         self._buffers: list[Buffer] = []
         self._numbers: dict[tuple[int, int, Kind], int] = {}
+        self._cuda: list[Any] = []
+
+    @property
+    def cuda(self) -> Sequence[Any]:
+        """The storages on GPUs, with numbers of their own: CUDA hands them over, they are only kept here."""
+        return self._cuda
+
+    def add_cuda(self, storage: Any) -> int:
+        """Note a storage on a GPU and return its number."""
+        self._cuda.append(storage)  # once: a pickler meets it once
+        return len(self._cuda) - 1
 
     def add(
         self,

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from nbshm.descriptor_limit import allow_descriptors, are_fewer_left_than
-from nbshm.jobs import Parcel, Place, Places
+from nbshm.jobs import CudaHandle, Parcel, Place, Places
 from nbshm.memory.address_space import SharedFile
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.loading import Memory
@@ -44,6 +44,7 @@ class OwnMemory:
     def __init__(self, buffers: Buffers, spots: Sequence[Spot]) -> None:
         self._buffers = buffers
         self._spots = sorted(spots, key=_position)
+        self.cuda = buffers.cuda
         self._raw: dict[int, Any] = {}
         self.homes = list({spot.home.fd: spot.home for spot in spots}.values())
         numbers = {home.fd: number for number, home in enumerate(self.homes)}
@@ -92,6 +93,7 @@ class Homecoming:
     ) -> None:
         self._own = own
         self._places = parcel.places
+        self._cuda = parcel.cuda
         self._received = [*(spare.buffer for spare in spares), *_receive(parcel.segments, fds, segments)]
         segments.spares.expect_more(sum(parcel.segments) + self._written_in(spares))
 
@@ -102,6 +104,15 @@ class Homecoming:
         if place.segment < ahead:
             return self._own.at(place)
         return Memory(buffer=self._received[place.segment - ahead], offset=place.offset, nbytes=place.nbytes)
+
+    def cuda_storage(self, number: int) -> Any:
+        """Return the notebook's own storage on a GPU, or a copy of what the worker has there."""
+        place = self._cuda[number]
+        if not isinstance(place, CudaHandle):
+            return self._own.cuda[place]
+        from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
+
+        return cuda.copy_of(place)
 
     def _written_in(self, spares: Sequence[Segment]) -> int:
         """Return the size of the spare segments that the parcel uses."""

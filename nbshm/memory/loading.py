@@ -32,6 +32,9 @@ class Loader(Protocol):
     def memory(self, number: int, *, private: bool) -> Memory:
         """Return the memory of a buffer; `private` asks for one whose writes nobody else sees."""
 
+    def cuda_storage(self, number: int) -> Any:
+        """Return the storage on a GPU of that number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
@@ -60,3 +63,8 @@ def memory_of(number: int, *, private: bool = False) -> Memory:
 def storages_made() -> dict[int, Any]:
     """Return the storages that the pickle being loaded has so far, by number: each number stands for one."""
     return _load.get().storages
+
+
+def cuda_storage_of(number: int) -> Any:
+    """Return the storage on a GPU behind a number in the pickle that is being loaded."""
+    return _load.get().loader.cuda_storage(number)

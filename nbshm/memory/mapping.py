@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import mmap
 import os
+import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
+from typing import Any
 
 from nbshm.descriptor_limit import allow_descriptors
-from nbshm.jobs import Place, Places
+from nbshm.jobs import CudaHandle, Place, Places
 from nbshm.memory.loading import Memory, loading
 from nbshm.memory.segments import Buffer, Segment, Segments
 
@@ -23,7 +25,7 @@ class Mapping:
     are mapped for sharing.
     """
 
-    def __init__(self, fds: Sequence[int], sizes: Sequence[int]) -> None:
+    def __init__(self, fds: Sequence[int], sizes: Sequence[int], *, cuda: Sequence[CudaHandle] = ()) -> None:
         self.segments = Segments()
         allow_descriptors(len(fds) + _SPARE)  # Python keeps a descriptor of its own of whatever it maps
         self._fds = dict(enumerate(fds))
@@ -31,6 +33,8 @@ class Mapping:
         self._shared: dict[int, Segment] = {}
         self._numbers: dict[int, int] = {}
         self._private: dict[int, mmap.mmap] = {}
+        self._cuda = tuple(cuda)
+        self._opened: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
     def loading(self, places: Places) -> AbstractContextManager[None]:
         """Let values be unpickled whose buffers lie in those places."""
@@ -66,6 +70,24 @@ class Mapping:
             return None
         return Place(segment=self._numbers[segment.address], offset=address - segment.address, nbytes=nbytes)
 
+    def cuda_storage(self, number: int) -> Any:
+        """Return one of the notebook's storages on GPUs; it is given up when nothing here uses it."""
+        storage = self._opened.get(number)
+        if storage is None:
+            from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
+
+            storage = self._opened[number] = cuda.opened(self._cuda[number])
+        return storage
+
+    def cuda_place_of(self, storage: Any) -> int | CudaHandle:
+        """Return which of the notebook's storages on GPUs it is, or what the notebook opens it by."""
+        for number, opened in self._opened.items():
+            if opened is storage:
+                return number
+        from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
+
+        return cuda.lent(storage)[1]
+
     def __len__(self) -> int:
         return len(self._sizes)
 
@@ -97,3 +119,6 @@ class _Placed:
         mapping = self._mapping
         buffer = mapping.private(place.segment) if private else mapping.shared(place.segment)
         return Memory(buffer, place.offset, place.nbytes)
+
+    def cuda_storage(self, number: int) -> Any:
+        return self._mapping.cuda_storage(number)

@@ -12,6 +12,8 @@ from typing import Any
 from nbshm.memory.extents import extent
 
 _DEPTH = 5
+_CPU = frozenset({"cpu"})
+_ADDRESSED = frozenset({"cpu", "cuda"})  # CUDA gives no address that the CPU has
 _DEAD_ENDS = (ModuleType, type, FunctionType, BuiltinFunctionType, str, bytes, int, float)
 
 
@@ -46,12 +48,16 @@ def _next_level(level: Iterable[tuple[str, Any]], seen: set[int]) -> Iterable[tu
 
 
 def _lies_in(value: Any, address: int, nbytes: int) -> bool:
-    found = memory_span(value)
+    found = _span(value, _ADDRESSED)
     return found is not None and found[0] < address + nbytes and address < found[0] + found[1]
 
 
 def memory_span(value: Any) -> tuple[int, int] | None:
-    """Return address and size of the memory of an array, or of the storage of a tensor."""
+    """Return address and size of the memory of an array, or of the storage of a tensor on the CPU."""
+    return _span(value, _CPU)
+
+
+def _span(value: Any, devices: frozenset[str]) -> tuple[int, int] | None:
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None and issubclass(type(value), numpy.ndarray):
         return extent(value)
@@ -59,5 +65,5 @@ def memory_span(value: Any) -> tuple[int, int] | None:
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
             storage = value.untyped_storage()
         with contextlib.suppress(RuntimeError):  # that of a tensor which stands for others has no address
-            return (storage.data_ptr(), storage.nbytes()) if storage.device.type == "cpu" else None
+            return (storage.data_ptr(), storage.nbytes()) if storage.device.type in devices else None
     return None

@@ -7,11 +7,13 @@ memory moved. So what can't be done is refused before anything has changed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
+from typing import Any
 
+from nbshm.errors import CannotSend
 from nbshm.garbage import collection_put_off
-from nbshm.jobs import Parcel
+from nbshm.jobs import CudaHandle, Parcel
 from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.copying import copy, fill
@@ -21,6 +23,7 @@ from nbshm.memory.homecoming import Homecoming, OwnMemory, Spot
 from nbshm.memory.loading import loading
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.segments import Segment, Segments
+from nbshm.refusals import Unshareable
 
 
 @collection_put_off()
@@ -35,22 +38,26 @@ def place(
     ------
     NoRoom
         It does not fit; nothing has been changed.
+    CannotSend
+        CUDA does not hand over what lies on a GPU; nothing has been changed.
 
     """
     with ExitStack() as undo:
+        cuda = undo.enter_context(handed_over(buffers.cuda, names))
         space = undo.enter_context(AddressSpace())
         decisions = decide(buffers, names=names, segments=segments, space=space)
         spots = list(carry_out(decisions, buffers, names, segments, reserved))
-        undo.pop_all()
+        held = undo.pop_all()
     spares = segments.use_spares(results)
-    return Placement(buffers, spots, segments=segments, space=space, spares=spares)
+    return Placement(buffers, spots, segments=segments, held=held, spares=spares, cuda=cuda)
 
 
 class Placement:
     """The memory of one run, from before its workers start until after they have ended.
 
     `fds` and `sizes` describe the segments to hand to each worker, in order; `places` says for each buffer
-    where it lies in them. The last `spares` of them are for what ranks give back.
+    where it lies in them. The last `spares` of them are for what ranks give back. Workers open storages on
+    GPUs by `cuda`.
     """
 
     def __init__(
@@ -59,12 +66,14 @@ class Placement:
         spots: Sequence[Spot],
         *,
         segments: Segments,
-        space: AddressSpace,
+        held: ExitStack,
         spares: Sequence[Segment],
+        cuda: Sequence[CudaHandle],
     ) -> None:
         self._spots = spots
         self._segments = segments
-        self._space = space
+        self._held = held
+        self.cuda = tuple(cuda)
         self._own = OwnMemory(buffers, spots)
         self._spares = tuple(spares)
         handed = (*self._own.homes, *spares)
@@ -99,7 +108,7 @@ class Placement:
 
     def close(self) -> None:
         """Give up what only the run needed; memory that was moved stays as long as the notebook uses it."""
-        self._space.close()
+        self._held.close()
         self._spots = []
         self._own = OwnMemory(Buffers(), [])
         self._spares = ()
@@ -147,3 +156,38 @@ def _let_go(buffers: Buffers, numbers: Sequence[int]) -> None:
     for number in numbers:
         if buffers[number].kind == "array":
             buffers[number].keeper = None
+
+
+@contextmanager
+def handed_over(storages: Sequence[Any], names: NotebookNames) -> Iterator[list[CudaHandle]]:
+    """Have CUDA hand the notebook's storages over, until what is entered here has ended.
+
+    Raises
+    ------
+    CannotSend
+        It does not do so with one of them.
+
+    """
+    if not storages:
+        yield []
+        return
+    from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
+
+    with cuda.handed_over() as handles:
+        for storage in storages:
+            with _refusing(storage, names):
+                handles.append(cuda.handle_of(storage))
+        cuda.finish(storages)
+        yield handles
+
+
+@contextmanager
+def _refusing(storage: Any, names: NotebookNames) -> Iterator[None]:
+    try:
+        yield
+    except Unshareable as error:
+        name = names.name_of(storage.data_ptr(), storage.nbytes())
+        remedy = error.remedy if name is None else error.remedy_for(name)
+        raise CannotSend(
+            name or "a CUDA tensor", reason=error.reason, remedy=remedy, action="share"
+        ) from None

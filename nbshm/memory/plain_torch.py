@@ -24,6 +24,8 @@ import torch
 from torch.multiprocessing import reductions
 
 from nbshm.kept import KeptFd
+from nbshm.memory.cuda import is_on_cuda
+from nbshm.memory.lending import lendings, reduce_by_count
 from nbshm.memory.segments import Buffer, Segment, Segments
 from nbshm.memory.storages import storage_over
 from nbshm.memory.torch_limits import move_to_shared, reduce_by_torch
@@ -55,6 +57,8 @@ class PlainTorch:
 
     def reduce(self, storage: torch.UntypedStorage) -> Reduced:
         """Reduce a storage to its place in a segment; else see that torch can move it without harm."""
+        if is_on_cuda(storage):
+            return self._lend(storage)
         if is_movable(storage) and self._find(storage.data_ptr(), storage.nbytes()) is None:
             is_seen = not storage.resizable()
             before = move_to_shared(storage, self._segments)
@@ -67,6 +71,11 @@ class PlainTorch:
                 return rebuild_in_segment, (_travelling.known(segment), address - segment.address, nbytes)
         reduced = reduce_by_torch(storage)
         return self._with_name_kept(reduced) if reduced[0] is reductions.rebuild_storage_filename else reduced
+
+    def _lend(self, storage: torch.UntypedStorage) -> Reduced:
+        if get_spawning_popen() is not None:  # a line would have to be closed here once the process has it
+            return reduce_by_count(storage)
+        return lendings.lend(storage, self._keep)
 
     def _find(self, address: int, nbytes: int) -> Segment | None:
         return self._segments.find(address, nbytes) or _travelling.find(address, nbytes)

@@ -1,4 +1,4 @@
-"""Storages of CPU tensors: how they travel, and how their memory is moved under them."""
+"""Storages of tensors: how they travel, and how the memory of those on the CPU is moved under them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ import torch
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.copying import fill
-from nbshm.memory.loading import Memory, memory_of, storages_made
+from nbshm.memory.cuda import is_on_cuda
+from nbshm.memory.loading import Memory, cuda_storage_of, memory_of, storages_made
 from nbshm.memory.segments import Segment
-from nbshm.refusals import Unsendable
+from nbshm.refusals import Unshareable
 
 Reduced: TypeAlias = tuple[Any, ...]
 
 
 def reduce_storage(storage: torch.UntypedStorage, buffers: Buffers, *, holder: Any = None) -> Reduced:
     """Reduce a storage to the number of a buffer; `holder` is the tensor that it was met in."""
-    if storage.device.type != "cpu":
-        raise Unsendable(f"it is a bare storage on {storage.device}", "Send a tensor over it.")
     if storage.nbytes() == 0:
-        return rebuild_empty, ()
+        return rebuild_empty, (str(storage.device),)
+    if is_on_cuda(storage):
+        return cuda_storage_of, (buffers.add_cuda(storage),)
+    if storage.device.type != "cpu":
+        raise Unshareable(f"it is on {storage.device}, whose memory can't be shared", "Send {its}cpu().")
     number = buffers.add(
         address=storage.data_ptr(), nbytes=storage.nbytes(), kind="storage", keeper=storage, holder=holder
     )
@@ -42,9 +45,9 @@ def _storage_of(memory: Memory) -> torch.UntypedStorage:
     return storage_over(memory.buffer, memory.offset, memory.nbytes)
 
 
-def rebuild_empty() -> torch.UntypedStorage:
+def rebuild_empty(device: str) -> torch.UntypedStorage:
     """Make a storage without memory."""
-    return torch.UntypedStorage(0)  # type: ignore[no-untyped-call]
+    return torch.UntypedStorage(0, device=device)  # type: ignore[no-untyped-call]
 
 
 def storage_over(buffer: Any, offset: int, nbytes: int) -> torch.UntypedStorage:

@@ -12,6 +12,7 @@ from torch.multiprocessing import reductions
 from torch.utils.hooks import RemovableHandle
 
 from nbshm.memory.buffers import Buffers
+from nbshm.memory.cuda import is_on_cuda
 from nbshm.memory.plain_tensors import PlainTensors
 from nbshm.memory.sparse import reduce_sparse
 from nbshm.memory.storages import reduce_storage
@@ -48,8 +49,6 @@ class TensorReducer:
         """Reduce a tensor that is not plain, or whose class says nothing of pickling, as a parameter."""
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
             _refuse_what_cannot_travel(tensor)
-            if tensor.device.type == "cuda":
-                return reductions.reduce_tensor(tensor)  # type: ignore[no-any-return, no-untyped-call]
             reduced = self._by_strides(tensor) if _has_plain_strides(tensor) else _by_parts(tensor)
             return _with_state(reduced, tensor)
 
@@ -63,7 +62,8 @@ class TensorReducer:
 
     def _by_strides(self, tensor: torch.Tensor) -> Reduced:
         storage = tensor.untyped_storage()
-        reduce_storage(storage, self.buffers, holder=tensor)
+        if not is_on_cuda(storage):
+            reduce_storage(storage, self.buffers, holder=tensor)
         layout = (tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
         return rebuild_tensor, (type(tensor), storage, *layout, tensor.requires_grad)
 
@@ -89,7 +89,7 @@ def rebuild_tensor(  # noqa: PLR0917  # pickle calls with positions only
     requires_grad: bool,  # noqa: FBT001  # likewise
 ) -> torch.Tensor:
     """Make a tensor over a storage."""
-    tensor = torch.empty(0, dtype=dtype, device="cpu").set_(storage, offset, shape, strides)
+    tensor = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, strides)
     return _as_kind(kind, tensor, requires_grad=requires_grad)
 
 

@@ -18,7 +18,9 @@ from torch.multiprocessing import reductions
 from nbshm.memory.buffers import Buffer
 from nbshm.memory.census import Census
 from nbshm.memory.segments import Segment, Segments
+from nbshm.memory.sparse import reduce_sparse
 from nbshm.memory.storages import can_move
+from nbshm.memory.tensors import rebuild_tensor
 from nbshm.memory.torch_limits import move_to_shared
 
 Reduced: TypeAlias = tuple[Any, ...]
@@ -56,6 +58,8 @@ class TorchSharing:
     def reduce(self, tensor: torch.Tensor) -> Reduced:
         """See that the memory of a tensor can be handed over without harm, and reduce it as torch does."""
         self._move(tensor)
+        if tensor.is_cuda and (tensor.is_leaf or not tensor.requires_grad):
+            return _reduce_on_cuda(tensor)
         return reductions.reduce_tensor(tensor)  # type: ignore[no-any-return, no-untyped-call]  # torch's
 
     def share(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -111,6 +115,16 @@ def keep(before: torch.UntypedStorage, storage: torch.UntypedStorage) -> None:
 def is_movable(storage: torch.UntypedStorage) -> bool:
     """Tell whether torch would move a storage that is shared, and whether it can be done with care."""
     return can_move() and storage.device.type == "cpu" and storage.nbytes() > 0 and not storage.is_shared()
+
+
+def _reduce_on_cuda(tensor: torch.Tensor) -> Reduced:
+    """Reduce a tensor to its storage or its parts, which are lent; else as torch does."""
+    torch.utils.hooks.warn_if_has_hooks(tensor)
+    storage = _storage_of(tensor)
+    if storage is None:
+        return reduce_sparse(tensor.detach())
+    layout = (tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+    return rebuild_tensor, (type(tensor), storage, *layout, tensor.requires_grad)
 
 
 def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:

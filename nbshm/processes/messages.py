@@ -19,6 +19,16 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """The answer to a `Result` with memory that was only lent: the notebook has copies of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alone:
+    """The answer to `Waiting` for borrowers: all other ranks have ended, or wait for theirs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """The answer to `Waiting`: every rank has arrived; or, with a reason in `broken`, one never will."""
 

@@ -3,7 +3,7 @@
     channels ─┐
     pipes ────┼─▶ Listener ─▶ events ─▶ the caller
     sentinels ┘                 └─▶ Course ─▶ rungs of the ladder ─▶ the workers
-    interrupt(), stop() ────────────▶┘        Barrier ─▶ releases ─▶┘
+    interrupt(), stop() ────────────▶┘        Barrier, Farewells ─▶─┘
     ask_for_stacks() ──▶ Lookout ─▶ questions ─────────────────────▶┘
 
 Nothing here waits for one worker alone: a job that one does not read, a flood that another prints, a third
@@ -25,9 +25,11 @@ from nbshm.events import Ended, Event, Tick
 from nbshm.processes.barriers import Barrier
 from nbshm.processes.course import Course, Verdict
 from nbshm.processes.endings import step
+from nbshm.processes.farewells import Farewells
 from nbshm.processes.kernel_signals import PRESSES
 from nbshm.processes.listeners import Listener
 from nbshm.processes.lookout import GLANCE_SECONDS, Dumps, Lookout
+from nbshm.processes.messages import Alone, Arrived, Release
 from nbshm.processes.selection import Selection
 from nbshm.processes.vitals import Vitals
 from nbshm.processes.workers import Workers
@@ -52,6 +54,7 @@ class Supervisor:
         self._listeners = [Listener(worker, token=token or os.urandom(8).hex()) for worker in workers]
         self._course = Course([worker.pid for worker in workers], grace=grace, timeout=timeout)
         self._barrier = Barrier(len(workers))
+        self._farewells = Farewells(len(workers))
         self._wishes: collections.deque[Wish] = collections.deque()
         self._selection = Selection()
         self._vitals = Vitals(time.monotonic())
@@ -98,6 +101,10 @@ class Supervisor:
         """Hand over the descriptors that came with the rank's result, to be closed by the caller."""
         return self._listeners[rank].take_descriptors()
 
+    def tell(self, rank: int, message: Release | Arrived | Alone) -> None:
+        """Send a message to a rank, as soon as that takes it."""
+        self._workers[rank].channel.post(pickle.dumps(message))
+
     def close(self) -> None:
         """Close what supervision has opened, and descriptors that nobody has taken."""
         self._lookout.close()
@@ -135,7 +142,9 @@ class Supervisor:
         self._course.see(event, now)
         self._lookout.see(event, now)
         for rank, release in self._barrier.see(event).items():
-            self._workers[rank].channel.post(pickle.dumps(release))
+            self.tell(rank, release)
+        for rank, alone in self._farewells.see(event).items():
+            self.tell(rank, alone)
 
     def _fulfil_wishes(self) -> None:
         while self._wishes:

@@ -17,10 +17,10 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess, current_process
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from nbshm.events import Event, Failed, Interrupted
-from nbshm.processes.messages import Release, Setup
+from nbshm.processes.messages import Setup
 from nbshm.processes.readiness import wait_readable
 from nbshm.processes.temporary import put_files_in
 from nbshm.processes.transport import Channel, Frame
@@ -29,6 +29,8 @@ from nbshm.worker import lifeline, standard_streams
 from nbshm.worker.kernel_interrupts import KernelInterrupts
 from nbshm.worker.leaving import leave_kernel
 from nbshm.worker.whereabouts import Whereabouts
+
+Message = TypeVar("Message")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +54,19 @@ class Seat:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.channel.send(pickle.dumps(event, protocol=5))
 
-    def wait_for_release(self) -> Release:
-        """Wait for the kernel's answer to `Waiting`; an interrupt ends the wait."""
-        release: Release = pickle.loads(self._wait_for_frame().payload)
-        return release
+    def wait_for(self, kind: type[Message]) -> Message:
+        """Wait for a message from the kernel, past others; an interrupt ends the wait.
+
+        Raises
+        ------
+        EOFError
+            The kernel has gone.
+
+        """
+        while True:
+            message = pickle.loads(self._wait_for_frame().payload)
+            if isinstance(message, kind):
+                return message
 
     def wait_for_job(self) -> Frame | None:
         """Wait for the job; None where the kernel has gone or wants nothing any more."""

@@ -24,11 +24,13 @@ from nbshm.memory.segments import Segments
 from nbshm.packing import Notebook
 from nbshm.plain import PlainMultiprocessing
 from nbshm.processes.descriptors import received_descriptors
+from nbshm.processes.messages import Arrived, Release
 from nbshm.sharing import sharing_for
 from nbshm.tracebacks import OWN_DIRECTORY, report_exception
 from nbshm.worker.bars import Bars
 from nbshm.worker.board import Board
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
+from nbshm.worker.borrowers import stay_for_borrowers
 from nbshm.worker.gpu_memory import GpuNotices
 from nbshm.worker.inheritance import keep_from_programs
 from nbshm.worker.life import Seat
@@ -52,7 +54,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
     values, board, *others = fds
     segments, carried = others[: len(job.segments)], others[len(job.segments) :]
     with ExitStack() as stack:
-        mapping = stack.enter_context(Mapping(segments, job.segments))
+        mapping = stack.enter_context(Mapping(segments, job.segments, cuda=job.cuda))
         rank = stack.enter_context(being(_rank(seat, Board(board, seat.nprocs))))
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
@@ -114,7 +116,7 @@ def _rank(seat: Seat, board: Board) -> Rank:
         seat.rank,
         seat.nprocs,
         say=seat.say,
-        wait_release=lambda: seat.wait_for_release().broken,
+        wait_release=lambda: seat.wait_for(Release).broken,
         board=board,
     )
 
@@ -164,6 +166,10 @@ def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> i
     end = run_body(job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps)
     match end:
         case BodyValue(value=value):
+            wrong = _finish_on_gpus()
+            if wrong is not None:
+                seat.say(Failed(rank=seat.rank, report=report_exception(wrong)))
+                return 1
             bound = {name: vars(module)[name] for name in job.out if name in vars(module)}
             return _give_back(Outcome(value=value, out=bound), seat, results, lenient=job.body.is_call)
         case BodyRaised(report=report):
@@ -174,6 +180,20 @@ def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> i
         case BodyInterrupted():
             seat.say(Interrupted(rank=seat.rank))
     return 1
+
+
+def _finish_on_gpus() -> Exception | None:
+    """Wait for what GPUs have been asked to do, before the process ends; return what went wrong."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return None
+    from nbshm.memory.cuda import finish_everything  # noqa: PLC0415  # imports torch
+
+    try:
+        finish_everything()
+    except Exception as error:  # noqa: BLE001  # what a kernel did wrong is told when it is waited for
+        return error.with_traceback(None)
+    return None
 
 
 def _give_back(outcome: Outcome, seat: Seat, results: ResultPickling, *, lenient: bool = False) -> int:
@@ -192,6 +212,9 @@ def _give_back(outcome: Outcome, seat: Seat, results: ResultPickling, *, lenient
         seat.say(Failed(rank=seat.rank, report=report_exception(problem)))
         return 1
     seat.say(Result(rank=seat.rank, parcel=parcel), [segment.fd for segment in segments])
+    if parcel.is_lent:
+        seat.wait_for(Arrived)
+    stay_for_borrowers(seat)
     return 0
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from nbshm.events import Display, Exited, Failed, Progress, Result, Resumed, Started, Waiting
 from nbshm.jobs import Parcel
 from nbshm.markers import mark
+from nbshm.processes.messages import Release
 from nbshm.tracebacks import report_exception
 from nbshm.worker.life import Seat
 
@@ -223,7 +224,7 @@ def barrier(task):
     rounds = task.argument[task.seat.rank]
     for _ in range(rounds):
         task.seat.say(Waiting(rank=task.seat.rank, at="barrier"))
-        release = task.seat.wait_for_release()
+        release = task.seat.wait_for(Release)
         if release.broken:
             raise RuntimeError(release.broken)
         task.seat.say(Resumed(rank=task.seat.rank))

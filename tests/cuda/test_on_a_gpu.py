@@ -1,0 +1,173 @@
+"""CUDA tensors in parallel cells and in plain multiprocessing, on a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kernels import Kernel
+
+pytestmark = pytest.mark.cuda
+
+SETUP = """
+import multiprocessing as mp, os, signal, threading
+import torch, nbshm
+context = mp.get_context("forkserver")
+first, second = context.Queue(), context.Queue()
+torch.zeros(1, device="cuda")
+class Pair:
+    def __init__(self, tensor): self.tensor, self.head = tensor, tensor[:1]
+def held():
+    torch.cuda.synchronize(); torch.cuda.ipc_collect()
+    return torch.cuda.memory_allocated()
+"""
+
+
+@pytest.fixture(scope="module")
+def notebook(shared_notebook: Kernel) -> Kernel:
+    shared_notebook.run(SETUP).check()
+    return shared_notebook
+
+
+def cell(notebook: Kernel, body: str, options: str = "nprocs=2") -> str:
+    return notebook.run(f"%%parallel {options}\n{body}", timeout=100).check().text
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_ranks_write_into_the_notebooks_tensor_and_leave_its_memory_as_it_was(notebook, method):
+    notebook.run("g = torch.ones(4, device='cuda'); host = torch.zeros(2); before = held()").check()
+    options = f"nprocs=2 start_method={method}"
+    cell(notebook, "host[rank] = torch.full((8,), 2.0, device='cuda').sum().item()", options)
+    cell(notebook, "g[rank] += 5", options)  # and nobody has waited for the GPU
+    assert notebook.value("(host.tolist(), g.tolist())") == ([16, 16], [6, 6, 1, 1])
+    assert notebook.value("held() == before") is True
+    notebook.run("del g").check()
+    assert notebook.value("before - held()") == 512  # the least that torch gives out
+
+
+def test_views_layouts_grads_and_objects_arrive_as_they_are(notebook):
+    notebook.run(
+        "base = torch.arange(24., device='cuda').view(2, 3, 4)\n"
+        "turned, strided = base.permute(2, 0, 1), base[:, ::2, 1::2]\n"
+        "dtypes = [torch.bfloat16, torch.bool, torch.cfloat]\n"
+        "kinds = {dtype: torch.ones(3, dtype=dtype, device='cuda') for dtype in dtypes}\n"
+        "sparse = torch.eye(3, device='cuda').to_sparse()\n"
+        "conj = torch.tensor([1 + 2j], device='cuda').conj()\n"
+        "layer = torch.nn.Linear(2, 2).cuda(); layer(torch.ones(1, 2, device='cuda')).sum().backward()\n"
+        "pair, empty = Pair(torch.zeros(2, device='cuda')), torch.empty(0, 3, device='cuda')\n"
+        "expected = turned.tolist(), strided.tolist(), conj.tolist(), layer.weight.grad.tolist()"
+    ).check()
+    cell(
+        notebook,
+        "assert (turned.tolist(), strided.tolist(), conj.tolist(), layer.weight.grad.tolist()) == expected\n"
+        "assert turned.untyped_storage().data_ptr() == base.untyped_storage().data_ptr()\n"
+        "assert all(tensor.dtype is kind and tensor.sum() for kind, tensor in kinds.items())\n"
+        "assert sparse.to_dense().sum() == 3 and empty.shape == (0, 3) and empty.is_cuda\n"
+        "assert isinstance(layer.weight, torch.nn.Parameter) and layer.weight.requires_grad\n"
+        "pair.head += 1; layer.weight.grad.zero_()\n",
+        "nprocs=1",
+    )
+    assert notebook.value("(pair.tensor.tolist(), layer.weight.grad.sum().item())") == ([1, 0], 0)
+
+
+def test_results_are_the_notebooks_own_memory_when_their_rank_has_ended(notebook):
+    notebook.run("g = torch.ones(3, device='cuda')").check()
+    cell(notebook, "made = torch.full((1 << 20,), float(rank), device='cuda')\ng[1:], made, made[:1]")
+    notebook.run(
+        "kept = list(_); torch.cuda.empty_cache(); noise = torch.rand(1 << 22, device='cuda')"
+    ).check()
+    assert notebook.value("[made.sum().item() for _, made, _ in kept]") == [0, 1 << 20]
+    notebook.run("kept[0][0][0] = 7; kept[1][1][0] = 8").check()
+    assert notebook.value("(g.tolist(), kept[1][2].item())") == ([1, 7, 1], 8)
+    assert notebook.value("all(made.is_cuda for _, made, _ in kept)") is True
+
+
+def test_a_rank_stays_for_those_that_have_what_it_has_put_on_a_queue(notebook):
+    cell(
+        notebook,
+        "if rank == 0:\n"
+        "    first.put(torch.full((1 << 20,), 3.0, device='cuda'))\n"
+        "else:\n"
+        "    try: nbshm.barrier()\n"
+        "    except threading.BrokenBarrierError: pass  # rank 0 has finished\n"
+        "    got = first.get(timeout=60)\n"
+        "    assert got.sum().item() == 3 << 20",
+    )
+
+
+def test_what_was_received_is_sent_on_as_a_clone(notebook):
+    cell(
+        notebook,
+        "value = None\n"
+        "if rank == 0: first.put(torch.ones(2, device='cuda'))\n"
+        "elif rank == 1: value = first.get(timeout=60); second.put(value)\n"
+        "else: value = second.get(timeout=60); value += 1\n"
+        "value",
+        "nprocs=3",
+    )
+    assert notebook.value("[None if it is None else it.tolist() for it in _]") == [None, [1, 1], [2, 2]]
+
+
+def test_put_and_get_in_one_process_is_the_same_tensor(notebook):
+    body = (
+        "mine = torch.ones(1, device='cuda')\nfirst.put(mine)\ngot = first.get(timeout=60)\n"
+        "got += 1\nassert mine.item() == 2"
+    )
+    cell(notebook, body, "nprocs=1")
+    notebook.run(body).check()
+
+
+def test_what_nobody_takes_is_told(notebook):
+    text = cell(notebook, "if rank == 1: first.put(torch.ones(1, device='cuda'))")
+    assert "a CUDA tensor that it has put on a queue was not taken" in text
+    assert "can't be opened here" in notebook.run("first.get(timeout=60)").text
+
+
+def test_a_rank_that_is_killed_leaves_no_memory_of_the_notebooks_in_use(notebook):
+    notebook.run("g = torch.ones(1 << 20, device='cuda'); before = held()").check()
+    reply = notebook.run("%%parallel nprocs=2\ng += 1\nif rank == 0: os.kill(os.getpid(), signal.SIGKILL)")
+    assert reply.error is not None
+    notebook.run("del g").check()
+    assert notebook.value("before - held()") == 4 << 20
+
+
+def test_a_producer_keeps_its_tensors_until_the_consumer_says_that_it_is_done(notebook):
+    """torch's documentation advises this; the producer and the consumer are functions of the notebook."""
+    notebook.run(
+        "def produce(rank, queue, done):\n"
+        "    queue.put(torch.arange(4., device='cuda')); done.wait(60)\n"
+        "producing = torch.multiprocessing.get_context('spawn')\n"
+        "queue, done = producing.Queue(), producing.Event()\n"
+        "children = torch.multiprocessing.spawn(produce, (queue, done), nprocs=1, join=False)\n"
+        "got = queue.get(timeout=60); total = got.sum().item()",
+        timeout=100,
+    ).check()
+    reply = notebook.run("%%parallel nprocs=1\ngot")
+    assert reply.error is not None
+    assert "cannot share 'got': it was received from another process" in reply.text
+    notebook.run("del got; done.set(); children.join()", timeout=100).check()
+    assert notebook.value("total") == 6
+
+
+def test_an_error_on_the_gpu_that_nobody_waited_for_is_the_ranks_own(notebook):
+    body = "torch.ones(1, device='cuda')[torch.tensor([5], device='cuda')]\nNone"
+    reply = notebook.run(f"%%parallel nprocs=1\n{body}", timeout=100)
+    assert reply.error is not None
+    assert "CUDA error" in reply.text
+    notebook.run("torch.ones(1, device='cuda').sum().item()").check()  # the notebook's context is well
+
+
+def test_fork_is_refused_once_cuda_is_initialised(notebook):
+    assert (
+        "CUDA is initialised in this kernel"
+        in notebook.run("%%parallel nprocs=1 start_method=fork\nrank").text
+    )
+
+
+def test_nothing_of_the_ranks_is_left_in_dev_shm(notebook):
+    cell(notebook, "torch.ones(1, device='cuda')")
+    kept = {notebook.pid}
+    names = [path.name for path in Path("/dev/shm").glob("torch_*")]  # noqa: S108  # it is only read
+    mine = [name for name in names if int(name.split("_")[1]) not in kept]
+    alive = [name for name in mine if Path(f"/proc/{name.split('_')[1]}").exists()]
+    assert mine == alive
