@@ -25,6 +25,8 @@ from nbshm.processes.semaphores import semaphore_reducers
 from nbshm.session import Session
 from nbshm.surroundings import capture_surroundings
 
+_FOR_TORCH = ("nbshm.worker.preload_training",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
@@ -43,6 +45,14 @@ class Departure:
     values: int
     board: int
     carried: Collected
+
+    @property
+    def preload(self) -> tuple[str, ...]:
+        """What to have imported in workers of later runs, which probably do the same."""
+        modules = {
+            step.module.partition(".")[0] for step in self.job.program.steps if isinstance(step, Import)
+        }
+        return _FOR_TORCH if "torch" in modules else ()
 
     @property
     def fds(self) -> list[int]:

@@ -103,7 +103,9 @@ def under_way(task: Task, session: Session, view: View, living: LivingRun) -> It
             view.show(Note(text=line))
         with interrupts_noted(living.interrupt):
             workers = stack.enter_context(
-                session.launcher.launch(options.nprocs, options.start_method, standby=options.standby)
+                session.launcher.launch(
+                    options.nprocs, options.start_method, standby=options.standby, preload=departure.preload
+                )
             )
             supervisor = Supervisor(
                 workers, grace=options.grace, timeout=options.timeout, token=departure.job.token

@@ -27,6 +27,8 @@ from nbshm.processes.start_methods import ForkMethod, ForkserverMethod, Method, 
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.workers import Workers
 
+_LAST_MOMENT = 5.0  # seconds; a forkserver without workers ends in a hundredth of one
+
 PRELOAD = ("nbshm.worker.preload",)
 
 
@@ -42,7 +44,7 @@ class Launcher:
         self.keeper = Keeper(self.sweeper)
         self._server = Server(self.sweeper, preload=preload)
         self._lifeline = Lifeline()
-        self._standby = Standby(self._from_server)
+        self._standby = Standby(self._ahead)
         self._closed = False
         self._methods: dict[StartMethod, Method] = {
             "forkserver": ForkserverMethod(self._server),
@@ -57,11 +59,13 @@ class Launcher:
         self.sweeper.begin_names(os.getpid())
         self._server.ensure_started()
 
-    def launch(self, nprocs: int, method: StartMethod, *, standby: int | None = 0) -> Workers:
+    def launch(
+        self, nprocs: int, method: StartMethod, *, standby: int | None = 0, preload: Sequence[str] = ()
+    ) -> Workers:
         """Start `nprocs` workers and tell each who it is; they wait for their job then.
 
         When they are closed, `standby` workers of the forkserver are made ready for the next run, if this one
-        came from it; None for as many.
+        came from it; None for as many. They have `preload` imported as well.
 
         Raises
         ------
@@ -78,18 +82,28 @@ class Launcher:
             workers.close()
             raise
         if method == "forkserver":
-            workers.when_closed(functools.partial(self.stand_by, nprocs if standby is None else standby))
+            many = nprocs if standby is None else standby
+            workers.when_closed(functools.partial(self.stand_by, many, preload))
         return workers
 
-    def stand_by(self, many: int) -> None:
-        """Have that many workers of the forkserver ready in a moment, or none if that takes too much."""
-        self._standby.want(many if can_stand_by(many) else 0)
+    def stand_by(self, many: int, preload: Sequence[str] = ()) -> None:
+        """Have that many workers of the forkserver ready in a moment, or none if that takes too much.
+
+        A forkserver that has not imported `preload` is replaced by one that has, as soon as that is there.
+        """
+        possible = many if can_stand_by(many) else 0
+        if possible and not self._closed:
+            self._server.start_next(preload)
+            if self._server.next is not None:
+                self._standby.want(0)  # those there are would only delay it
+        self._standby.want(possible)
 
     def close(self) -> None:
         """End the forkserver, the keeper, the sweeper and, by the lifeline, every worker that still lives."""
         if self._closed:
             return
         self._closed = True
+        self._server.drop_next()
         self._standby.close()
         self._lifeline.close()
         self._server.close()
@@ -123,6 +137,22 @@ class Launcher:
             return Newcomer(self._methods[method], self._work)
         self._server.ensure_started()
         return self._standby.take(self._server.pid) or self._from_server()
+
+    def _ahead(self) -> Newcomer:
+        """Ask for a process that stands by; the server that is to follow is in use once it has made one."""
+        coming = self._server.next
+        if coming is None:
+            return self._from_server()
+        newcomer = Newcomer(ForkserverMethod(coming), self._work, server=coming.pid)
+        try:
+            newcomer.wait()
+        except EOFError:
+            newcomer.close()
+            self._server.drop_next()
+            raise
+        self._server.use_next()
+        self._server.see_off(_LAST_MOMENT)
+        return newcomer
 
     def _from_server(self) -> Newcomer:
         self._server.ensure_started()

@@ -43,6 +43,10 @@ class Newcomer:
         """Whether the process is there, or will be: it says nothing, and its socket ends with it."""
         return not wait_readable(self._channel.fileno(), 0)
 
+    def wait(self) -> None:
+        """Wait until the process has been made; EOFError where its forkserver has gone before."""
+        self._popen.pid  # noqa: B018  # it is read where the forkserver tells it
+
     def settle(self, setup: Setup, lifeline: int) -> None:
         """Tell the process who it is, without waiting for it."""
         self._rank = setup.rank

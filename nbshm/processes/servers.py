@@ -18,85 +18,153 @@ from typing import Any
 
 from nbshm.default_start_method import start_method_kept
 from nbshm.processes.directories import Directory
+from nbshm.processes.readiness import wait_readable
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.temporary import files_in
 from nbshm.processes.trackers import ensure_tracker
 
 
-class Server:
-    """The forkserver that the next workers come from, and older ones that still have workers."""
+class Generation:
+    """One forkserver, from its start on; `preload` are the modules that it imports."""
 
-    def __init__(self, sweeper: Sweeper, *, preload: Sequence[str]) -> None:
-        self._sweeper = sweeper
-        self._preload = list(preload)
-        self._changing = threading.RLock()
-        self._retired: set[int] = set()
-        self._current = self._new()
+    def __init__(self, preload: Sequence[str]) -> None:
+        self.preload = tuple(preload)
+        self._forkserver = _StartedOnce()
+        self._forkserver.set_forkserver_preload(list(preload))
         self._directory: Directory | None = None
 
     @property
     def pid(self) -> int | None:
+        """The process id, None where it has not been started."""
+        return _pid(self._forkserver)
+
+    def start(self, sweeper: Sweeper) -> None:
+        """Start the process; what it imports is not waited for."""
+        ensure_tracker()  # it unblocks SIGINT behind it, so it comes first
+        self._directory = Directory(sweeper)
+        with interrupts_blocked(), start_method_kept(), files_in(self._directory.path):
+            self._forkserver.ensure_running()
+        if self.pid is not None:
+            sweeper.begin_groups(self.pid)
+
+    def connect(self, fds: list[int]) -> tuple[int, int]:
+        """Have a process forked that holds `fds`; return where its pid is read and where it is written to."""
+        status, data = self._forkserver.connect_to_new_process(fds)
+        return status, data
+
+    def let_go(self) -> int | None:
+        """Let the process end with its last worker; return the process id that has to be waited for."""
+        pid = let_go(self._forkserver)
+        if self._directory is not None:  # where it listens, to nobody any more
+            self._directory.close()
+            self._directory = None
+        return pid
+
+    def forget(self) -> None:
+        """Let go in a forked child of the kernel: its life should not prolong the process's."""
+        let_go(self._forkserver)
+
+
+class Server:
+    """The forkserver that new workers come from, one to follow it, and older ones that still have workers."""
+
+    def __init__(self, sweeper: Sweeper, *, preload: Sequence[str]) -> None:
+        self._sweeper = sweeper
+        self._changing = threading.RLock()
+        self._retired: set[int] = set()
+        self._current = Generation(preload)
+        self._next: Generation | None = None
+
+    @property
+    def pid(self) -> int | None:
         """The process id of the server that is in use, None where none has been started."""
-        return _pid(self._current)
+        return self._current.pid
+
+    @property
+    def next(self) -> Generation | None:
+        """The server that is to follow, if one has been started."""
+        return self._next
 
     def ensure_started(self) -> None:
         """Start the server if none runs; what it imports is not waited for."""
         with self._changing:
             self._bury()
             if self.pid is None:
-                self._start()
+                self._current.start(self._sweeper)
 
     def connect(self, fds: list[int]) -> tuple[int, int]:
         """Have a process forked that holds `fds`; return where its pid is read and where it is written to."""
         self.ensure_started()
         try:
-            return self._ask_for_process(fds)
+            return self._current.connect(fds)
         except (FileNotFoundError, ConnectionRefusedError):  # a cleaner of temporary files takes its socket
             self.renew()
             self.ensure_started()
-        return self._ask_for_process(fds)
+        return self._current.connect(fds)
 
     def renew(self) -> None:
         """Let new workers come from a new server; the one in use ends with its last worker."""
         with self._changing:
-            pid = let_go(self._current)
+            self._retire(self._current)
+            self._current = Generation(self._current.preload)
+
+    def start_next(self, preload: Sequence[str]) -> None:
+        """Start a server that imports these modules too, unless the one in use does; it is not used yet."""
+        with self._changing:
+            missing = [module for module in preload if module not in self._current.preload]
+            if missing and self._next is None:
+                self._next = Generation([*self._current.preload, *missing])
+                self._next.start(self._sweeper)
+
+    def use_next(self) -> None:
+        """Let new workers come from the server that was to follow."""
+        with self._changing:
+            if self._next is not None:
+                self._retire(self._current)
+                self._current, self._next = self._next, None
+
+    def see_off(self, seconds: float) -> None:
+        """Wait, so long at most, for the ends of servers that have no workers: no zombie should stay."""
+        for pid in list(self._retired):
+            with contextlib.suppress(OSError):  # it has been waited for; or a Linux before 5.3
+                fd = os.pidfd_open(pid)
+                wait_readable(fd, seconds)
+                os.close(fd)
+        with self._changing:
+            self._bury()
+
+    def drop_next(self) -> None:
+        """End the server that was to follow."""
+        with self._changing:
+            coming, self._next = self._next, None
+            pid = coming.let_go() if coming is not None else None
             if pid is not None:
-                self._retired.add(pid)
-            self._current = self._new()
-            if self._directory is not None:  # where the old one listens, to nobody any more
-                self._directory.close()
-                self._directory = None
+                self._end(pid)
 
     def close(self) -> None:
         """End all servers at once, and everything that still is in their process groups."""
         with self._changing:
+            self.drop_next()
             self.renew()
             for pid in self._retired:
-                _kill(pid)
-                _has_ended(pid, 0)
-                self._sweeper.end_groups(pid)
+                self._end(pid)
             self._retired.clear()
 
     def forget(self) -> None:
-        """Let go in a forked child of the kernel: its life should not prolong the server's."""
-        let_go(self._current)
+        """Let go in a forked child of the kernel: its life should not prolong the servers'."""
+        for generation in (self._current, self._next):
+            if generation is not None:
+                generation.forget()
 
-    def _ask_for_process(self, fds: list[int]) -> tuple[int, int]:
-        status, data = self._current.connect_to_new_process(fds)
-        return status, data
+    def _retire(self, generation: Generation) -> None:
+        pid = generation.let_go()
+        if pid is not None:
+            self._retired.add(pid)
 
-    def _new(self) -> forkserver.ForkServer:
-        server = _StartedOnce()
-        server.set_forkserver_preload(self._preload)
-        return server
-
-    def _start(self) -> None:
-        ensure_tracker()  # it unblocks SIGINT behind it, so it comes first
-        self._directory = Directory(self._sweeper)
-        with interrupts_blocked(), start_method_kept(), files_in(self._directory.path):
-            self._current.ensure_running()
-        if self.pid is not None:
-            self._sweeper.begin_groups(self.pid)
+    def _end(self, pid: int) -> None:
+        _kill(pid)
+        _has_ended(pid, 0)
+        self._sweeper.end_groups(pid)
 
     def _bury(self) -> None:
         """Take leave of servers that have ended, the one in use too: something may have killed it."""

@@ -63,7 +63,8 @@ class Standby:
             newcomer.forget()
 
     def _fill(self) -> None:
-        with self._filling, contextlib.suppress(OSError):  # the next run will meet it, and tell it
+        # What goes wrong the next run will meet, and tell.
+        with self._filling, contextlib.suppress(OSError, EOFError):
             while len(self) < self._wanted:
                 self._ready.append(self._make())
 

@@ -31,7 +31,7 @@ from multiprocessing import (
 )
 from typing import Any, Protocol
 
-from nbshm.processes.servers import Server, interrupts_blocked
+from nbshm.processes.servers import Generation, Server, interrupts_blocked
 from nbshm.processes.trackers import ensure_tracker
 from nbshm.processes.workers import Popen
 from nbshm.worker.life import ForkedWorkerProcess, WorkerProcess
@@ -50,7 +50,7 @@ class Method(Protocol):
 class ForkserverMethod:
     """Fork the worker from a server that has imported what workers need."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server | Generation) -> None:
         self._server = server
 
     def starting(self) -> AbstractContextManager[None]:
@@ -98,7 +98,7 @@ class _ForkserverPopen(popen_forkserver.Popen):
 
     _fds: list[int]
 
-    def __init__(self, worker: WorkerProcess, server: Server) -> None:
+    def __init__(self, worker: WorkerProcess, server: Server | Generation) -> None:
         # The base's would flush the kernel's streams first, which waits for another thread; only a process
         # that is forked from this one has what they hold.
         self._fds = []

@@ -37,6 +37,11 @@ def preload() -> None:
         with contextlib.suppress(ImportError):  # the worker that needs it will say what is missing
             importlib.import_module(module)
     rehearse()
+    settle()
+
+
+def settle() -> None:
+    """Get ready to fork."""
     importlib.invalidate_caches()  # files may come before a worker looks for them
     gc.collect()
     gc.freeze()  # a collection in a worker would write to every object's page, and so copy it

@@ -97,7 +97,7 @@ def test_a_server_that_was_killed_is_replaced(own_launcher):
 
 def test_a_server_whose_socket_was_removed_is_replaced(own_launcher):
     left = server_pid(own_launcher)
-    shutil.rmtree(own_launcher._server._directory.path)
+    shutil.rmtree(own_launcher._server._current._directory.path)
     assert perform(own_launcher, "forkserver", 2, "echo").verdict.ending == "finished"
     assert server_pid(own_launcher) != left
     wait_until_gone(left)

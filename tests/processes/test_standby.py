@@ -108,3 +108,23 @@ def test_nobody_stands_by_where_that_would_take_most_descriptors(launcher_of_its
     monkeypatch.setattr("nbshm.processes.allowances.allow_descriptors", lambda count: count - 1)
     launcher_of_its_own.stand_by(2)
     assert launcher_of_its_own._standby._timer is None
+
+
+def test_a_server_that_has_imported_more_follows_once_it_is_there(launcher_of_its_own):
+    first = launcher_of_its_own._server.pid
+    launcher_of_its_own.stand_by(2, ["ftplib"])
+    ready = standing_by(launcher_of_its_own, 2)
+    assert launcher_of_its_own._server.pid not in {None, first}
+    wait_until_gone(first)
+    assert pids_of_a_run(launcher_of_its_own, 2) == ready
+    launcher_of_its_own.stand_by(1, ["ftplib"])
+    assert launcher_of_its_own._server.next is None
+
+
+def test_a_server_that_never_comes_is_not_waited_for_at_the_end(launcher_of_its_own):
+    launcher_of_its_own.stand_by(2, ["slow_to_import"])
+    coming = launcher_of_its_own._server.next.pid
+    assert len(pids_of_a_run(launcher_of_its_own, 1)) == 1  # a run does not wait for it either
+    launcher_of_its_own.close()
+    assert not Path(f"/proc/{coming}").exists()
+    assert len(launcher_of_its_own._standby) == 0
