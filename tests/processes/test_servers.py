@@ -139,7 +139,7 @@ def test_a_renewed_server_serves_new_workers_and_the_old_one_ends_after_its_last
     old = server_pid(own_launcher)
     with supervised(own_launcher, "forkserver", 1, "wait_forever") as (supervisor, _):
         next(iter(supervisor))
-        own_launcher.renew()
+        own_launcher._server.renew()
         assert perform(own_launcher, "forkserver", 1, "echo").values() == [""]
         assert Path(f"/proc/{old}").exists()
     wait_until_gone(old)
