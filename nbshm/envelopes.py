@@ -19,7 +19,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from nbshm.attributes import attribute
-from nbshm.packing import Notebook
+from nbshm.notebook import Notebook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from nbshm.attributes import attribute, found_at
-from nbshm.packing import Notebook
-from nbshm.refusals import explain, parts
+from nbshm.notebook import Notebook
 from nbshm.words import line_in_words
 
 _DEPTH = 12
@@ -62,6 +61,8 @@ class Explaining:
             if words in str(error):
                 return str(error).partition(". ")[0], remedy
         if not isinstance(culprit, (FunctionType, type)):
+            from nbshm.refusals import explain  # noqa: PLC0415  # in a child it is rarely needed
+
             reason, remedy = explain(name, culprit, error)
             return reason, remedy.replace("inside the cell", "in the function that runs there")
         where = self._where(attribute(culprit, "__code__"))
@@ -125,6 +126,8 @@ def _search(value: Any, path: str | None, depth: int = 0) -> Iterator[tuple[str,
         pickle.Pickler.dump(ForkingPickler(io.BytesIO()), value)
     except Exception as error:  # noqa: BLE001  # whatever its own pickling raises
         if depth < _DEPTH and not _is_whole(value):
+            from nbshm.refusals import parts  # noqa: PLC0415  # likewise
+
             for step, part in parts(value):
                 yield from _search(part, None if path is None else path + step, depth + 1)
         yield path or "", value, error

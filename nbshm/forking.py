@@ -22,8 +22,9 @@ from nbshm.definitions.names import code_names
 from nbshm.jobs import Cell, Program, Tail
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.reach import reachable
+from nbshm.notebook import Notebook
 from nbshm.options import OptionError, Options
-from nbshm.packing import Needs, Notebook, Packed, Reference
+from nbshm.packing import Needs, Packed, Reference
 
 
 def as_fork_allows(options: Options) -> Options:

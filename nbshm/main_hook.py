@@ -13,13 +13,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from multiprocessing import spawn
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbshm.default_start_method import start_method_kept
 from nbshm.definitions.sources import home
 from nbshm.jobs import Preparation
-from nbshm.packing import Needs, Notebook, pack
+from nbshm.notebook import Notebook
 from nbshm.spawning import handing_over
+
+if TYPE_CHECKING:
+    from nbshm.packing import Needs
 
 _ASKED = "get_preparation_data"
 
@@ -80,6 +83,7 @@ class MainModule:
 
     def __reduce__(self) -> tuple[Any, ...]:
         from nbshm.memory.captures import ChildPickler  # noqa: PLC0415  # loaded when the first child starts
+        from nbshm.packing import pack  # noqa: PLC0415  # likewise: most children start none
         from nbshm.worker.children import prepare  # noqa: PLC0415  # likewise
 
         with handing_over() as descriptors:
@@ -101,6 +105,8 @@ class MainModule:
 
 def definitions(notebook: Notebook) -> Needs:
     """Return the needs of a child whose work is not known: every definition that can travel."""
+    from nbshm.packing import Needs  # noqa: PLC0415  # likewise
+
     names = {
         name: "a child process"
         for name, value in list(notebook.namespace.items())

@@ -9,7 +9,7 @@ from nbshm.envelopes import Envelopes
 from nbshm.explaining import Explaining
 from nbshm.kept import Keeping, KeptFd
 from nbshm.main_hook import MainHook
-from nbshm.packing import Notebook
+from nbshm.notebook import Notebook
 
 
 class PlainMultiprocessing:

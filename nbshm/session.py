@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbshm.living import LivingRuns
 from nbshm.local_modules import LocalModules
-from nbshm.packing import Notebook
+from nbshm.notebook import Notebook
 from nbshm.plain import PlainMultiprocessing
 from nbshm.processes.launcher import Launcher
 from nbshm.runs import Run

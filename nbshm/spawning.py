@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from multiprocessing import context
 from typing import Any
 
-from nbshm.refusals import Unsendable
-
 _MOST = 128  # of the 250 or so that a child can be given at its start
 
 
@@ -33,6 +31,8 @@ class Descriptors:
     def check(self) -> None:
         """Raise Unsendable if there are more than a child should be given for values it may never use."""
         if len(self._fds) - self._before > _MOST:
+            from nbshm.refusals import Unsendable  # noqa: PLC0415  # most children start no process
+
             reason = (
                 f"the storages in it need more than {_MOST} file descriptors, which each child would be given"
             )

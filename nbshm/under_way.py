@@ -23,8 +23,8 @@ from nbshm.forking import as_fork_allows
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import Body, Outcome
 from nbshm.living import LivingRun
+from nbshm.notebook import Notebook
 from nbshm.options import Options
-from nbshm.packing import Notebook
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.messages import Arrived
 from nbshm.processes.supervisor import Supervisor

@@ -16,7 +16,8 @@ import pytest
 from nbshm.definitions.by_value import reduce_code
 from nbshm.errors import CannotSend
 from nbshm.jobs import Define, Import, LeftOut, Load
-from nbshm.packing import Needs, Notebook, Packed, Reference, pack
+from nbshm.notebook import Notebook
+from nbshm.packing import Needs, Packed, Reference, pack
 from nbshm.packing.knowledge import LearntError
 
 CELL = "<cell that is packed>"

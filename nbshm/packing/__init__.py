@@ -9,7 +9,7 @@ two passes are usual. In the order in which to read:
 
 | room | what happens in it |
 |---|---|
-| `needs.py` | what is asked for, and the notebook that has it |
+| `needs.py` | what is asked for |
 | `lifts.py` | definitions that have been lifted before, as long as they are the same |
 | `fixed_point.py` | passes until one learns nothing: `pack` |
 | `knowledge.py` | what one pass hands to the next |
@@ -25,8 +25,8 @@ two passes are usual. In the order in which to read:
 from __future__ import annotations
 
 from nbshm.packing.fixed_point import Packed, pack
-from nbshm.packing.needs import Needs, Notebook
+from nbshm.packing.needs import Needs
 from nbshm.packing.references import Reference
 from nbshm.packing.values import Pickler
 
-__all__ = ["Needs", "Notebook", "Packed", "Pickler", "Reference", "pack"]
+__all__ = ["Needs", "Packed", "Pickler", "Reference", "pack"]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Generic
 
 from nbshm.jobs import Program
+from nbshm.notebook import Notebook
 from nbshm.packing.knowledge import Knowledge, LearntError
-from nbshm.packing.needs import Needs, Notebook
+from nbshm.packing.needs import Needs
 from nbshm.packing.one_pass import Pass
 from nbshm.packing.references import Reference
 from nbshm.packing.values import PicklerT

@@ -12,8 +12,7 @@ import sys
 from types import ModuleType
 
 from nbshm.jobs import Preparation
-from nbshm.memory.segments import Segments
-from nbshm.packing import Notebook
+from nbshm.notebook import Notebook
 from nbshm.plain import PlainMultiprocessing
 from nbshm.worker.executors import let_executors_tell
 from nbshm.worker.imports import ImportWatch
@@ -44,6 +43,7 @@ def _follow_imports(plain: PlainMultiprocessing) -> None:
 
     def care(_: ModuleType) -> None:
         from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
+        from nbshm.memory.segments import Segments  # noqa: PLC0415  # likewise of no use before
 
         PlainTorch(Segments(), keep=plain.keep).install()
 

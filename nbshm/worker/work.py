@@ -21,7 +21,7 @@ from nbshm.garbage import collection_put_off
 from nbshm.jobs import Job, Outcome
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.segments import Segments
-from nbshm.packing import Notebook
+from nbshm.notebook import Notebook
 from nbshm.plain import PlainMultiprocessing
 from nbshm.processes.descriptors import received_descriptors
 from nbshm.processes.messages import Arrived, Release

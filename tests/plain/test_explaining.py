@@ -11,7 +11,7 @@ import pytest
 from kernels import Kernel
 
 from nbshm.explaining import Explaining
-from nbshm.packing import Notebook
+from nbshm.notebook import Notebook
 
 SETUP = """
 import concurrent.futures, multiprocessing as mp, sqlite3

@@ -108,3 +108,13 @@ class FromDb(Dataset):
     assert reply.error is not None
     assert reply.error[0] == "NameError"
     assert DB.removeprefix("NameError: ") in reply.error[1]
+
+
+def test_a_child_that_starts_no_process_itself_leaves_the_packing_of_definitions_alone(
+    notebook: Kernel,
+) -> None:
+    notebook.run("""
+def loaded(): return {"nbshm.packing", "cloudpickle"} & set(sys.modules)
+with mp.get_context("spawn").Pool(1) as pool: found = pool.apply(loaded)
+""").check()
+    assert notebook.value("found") == set()

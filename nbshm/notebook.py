@@ -1,0 +1,40 @@
+"""The notebook as a process knows it: in the kernel the thing itself, elsewhere what has travelled there."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nbshm.attributes import attribute
+from nbshm.jobs import LeftOut
+
+if TYPE_CHECKING:
+    from nbshm.packing.lifts import Lifts
+
+_IPYTHON_NAMES = frozenset({"In", "Out", "_ih", "_oh", "_dh", "__builtins__"})
+
+
+@dataclass(kw_only=True)
+class Notebook:
+    """The notebook's namespace, what is known about its cells, and what did not travel here from there."""
+
+    namespace: dict[str, Any]
+    cells: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+
+    @functools.cached_property
+    def lifts(self) -> Lifts:
+        """The definitions that have been lifted so far."""
+        from nbshm.packing.lifts import Lifts  # noqa: PLC0415  # most children start no process of their own
+
+        return Lifts()
+
+    def has(self, name: str) -> bool:
+        """Tell whether a global is the person's: IPython puts some there, which a person may shadow."""
+        if name not in self.namespace or name in _IPYTHON_NAMES:
+            return False
+        value = self.namespace[name]
+        home = attribute(value, "__module__") or attribute(type(value), "__module__")
+        return not (type(home) is str and home.startswith("IPython."))
