@@ -21,6 +21,7 @@ from nbshm.definitions.by_value import reduce_function
 from nbshm.definitions.names import code_names
 from nbshm.jobs import Cell, Program, Tail
 from nbshm.memory.capturing import CapturingPickler
+from nbshm.memory.contents import tensors_and_arrays
 from nbshm.memory.reach import reachable
 from nbshm.notebook import Notebook
 from nbshm.options import OptionError, Options
@@ -156,10 +157,4 @@ def _unwrapped(member: Any) -> Any:
 
 
 def _holds_arrays(value: Any) -> bool:
-    return next(reachable([value], _is_array_kind), None) is not None
-
-
-def _is_array_kind(kind: type) -> bool:
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    kinds = [numpy.ndarray] if numpy else []
-    return issubclass(kind, tuple([*kinds, torch.Tensor] if torch else kinds))
+    return next(tensors_and_arrays(value), None) is not None

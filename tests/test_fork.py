@@ -25,6 +25,10 @@ def fill(index, counts=np.zeros(2)):
 def call(index):
     fill(index)
 
+def learn(index, layer=torch.nn.Linear(2, 2)):
+    with torch.no_grad():
+        layer.weight[index] = index + 1
+
 box = Box()
 """
 HEAD = "%%parallel nprocs=2 start_method=fork"
@@ -45,6 +49,11 @@ def test_what_ranks_write_is_in_the_notebook(forking: Kernel) -> None:
         [1.0, 1.0],
         [[7.0, 7.0], [7.0, 7.0]],
     )
+
+
+def test_modules_that_functions_hold_are_shared(forking: Kernel) -> None:
+    forking.run(f"{HEAD}\nlearn(rank)").check()
+    assert forking.value("learn.__defaults__[0].weight.tolist()") == [[1.0, 1.0], [2.0, 2.0]]
 
 
 def test_what_can_not_travel_is_there(forking: Kernel) -> None:
