@@ -73,9 +73,7 @@ class _Enclosed:
         self._cells = dict(cells)
         stream = io.BytesIO()
         pickler = reduction.ForkingPickler(stream)
-        with contextlib.suppress(
-            Exception
-        ):  # raised again by the next line, which has the whole for its words
+        with contextlib.suppress(Exception):  # raised again below, in words for the whole
             pickle.Pickler.dump(pickler, _known(process))
         pickler.dump(process)
         self._pickled = stream.getvalue()

@@ -12,10 +12,10 @@ import io
 import pickle
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 from nbshm.worker.late_names import telling
-from nbshm.worker.stand_ins import stand_in
+from nbshm.worker.stand_ins import failing, stand_in
 
 
 def let_tasks_tell(pool: ModuleType) -> None:
@@ -72,11 +72,8 @@ def _told(task: Any) -> Any:
 
 
 def _failing(task: Any, error: Exception) -> Any:
-    def fail(*_: Any, **__: Any) -> NoReturn:
-        raise error
-
     job, place, *_ = task
-    return job, place, fail, (), {}
+    return job, place, failing(error), (), {}
 
 
 class _Blind(pickle.Unpickler):
