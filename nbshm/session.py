@@ -98,6 +98,8 @@ class Session:
             plain_torch = PlainTorch(self.segments, keep=self._plain.keep)
             plain_torch.install()
             self._closing.callback(plain_torch.uninstall)
+            self.shell.events.register("post_execute", plain_torch.look)
+            self._closing.callback(self.shell.events.unregister, "post_execute", plain_torch.look)
             self.launcher.keeper.ensure_started()  # forked processes have tensors to send
 
 

@@ -72,6 +72,10 @@ class PlainTorch:
         reduced = reduce_by_torch(storage)
         return self._with_name_kept(reduced) if reduced[0] is reductions.rebuild_storage_filename else reduced
 
+    def look(self) -> None:
+        """Let go of what this process has lent and been given back."""
+        lendings.look()
+
     def _lend(self, storage: torch.UntypedStorage) -> Reduced:
         if get_spawning_popen() is not None:  # a line would have to be closed here once the process has it
             return reduce_by_count(storage)

@@ -117,6 +117,16 @@ def test_put_and_get_in_one_process_is_the_same_tensor(notebook):
     notebook.run(body).check()
 
 
+def test_the_notebook_lets_go_of_what_it_was_given_back(notebook):
+    notebook.run(
+        "from nbshm.memory.lending import lendings\n"
+        "first.put(stand_in.ones(1)); held = lambda: [lent.storage for lent in lendings._lent.values()]"
+    ).check()
+    assert notebook.value("len(held())") == 1
+    cell(notebook, "first.get(timeout=30).item()", nprocs=1)
+    assert notebook.value("held()") == []
+
+
 def test_what_nobody_takes_is_told(notebook):
     text = cell(notebook, "if rank == 1: first.put(stand_in.ones(1))")
     assert "a CUDA tensor that it has put on a queue was not taken" in text
