@@ -1,18 +1,24 @@
-"""Huge pages for the memory of a process that forks again and again: its page table is quickly copied then.
+"""Huge pages for a forkserver and its workers.
 
-A forkserver that has imported torch has 40 000 pages of its own. To copy their entries into a child, and to
+The server's own memory, because it forks again and again: its page table is quickly copied then. A
+forkserver that has imported torch has 40 000 pages of its own. To copy their entries into a child, and to
 drop them at its end, takes as long as all that a short cell does in between; with huge pages a third of that.
-A page that a child writes to is copied alone, as before.
+A page that a child writes to is copied alone, as before. And the tensors that a worker makes, which are new
+each time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import importlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 _HUGE = 2 << 20
+_TORCH_SWITCH = "THP_MEM_ALLOC_ENABLE"  # documented in torch's performance tuning guide
 _COLLAPSE = 25  # MADV_COLLAPSE, of Linux 6.1; Python's mmap does not know it
 
 
@@ -26,6 +32,26 @@ def collapse_memory() -> None:
         first, end = -(-start // _HUGE) * _HUGE, stop // _HUGE * _HUGE
         if first < end:
             madvise(first, end - first, _COLLAPSE)  # it fails on an older Linux, or if no huge page is free
+
+
+@contextlib.contextmanager
+def tensors_in_huge_pages() -> Iterator[None]:
+    """Have torch, if it is imported inside, put big tensors into huge pages, as numpy does with arrays.
+
+    A worker's tensors are new, and half of the time to fill a new one goes into touching its pages. torch
+    looks at its switch when it first allocates, here and for all who are forked later; their environment is
+    the notebook's own, so it is taken back.
+    """
+    if _TORCH_SWITCH in os.environ:  # the person's own choice
+        yield
+        return
+    os.environ[_TORCH_SWITCH] = "1"
+    try:
+        yield
+        if "torch" in sys.modules:
+            importlib.import_module("torch").empty(1)
+    finally:
+        del os.environ[_TORCH_SWITCH]
 
 
 def _private_memory() -> Iterator[tuple[int, int]]:

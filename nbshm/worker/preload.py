@@ -33,9 +33,11 @@ def leave_group() -> None:
 def preload() -> None:
     """Import the modules, and do once what is slow the first time."""
     sys.path[:] = [entry for entry in sys.path if entry]  # the directory that the notebook happens to be in
-    for module in MODULES:
-        with contextlib.suppress(ImportError):  # the worker that needs it will say what is missing
-            importlib.import_module(module)
+    huge_pages = importlib.import_module("nbshm.worker.huge_pages")
+    with huge_pages.tensors_in_huge_pages():
+        for module in MODULES:
+            with contextlib.suppress(ImportError):  # the worker that needs it will say what is missing
+                importlib.import_module(module)
     rehearse()
     settle()
 

@@ -18,6 +18,7 @@ print(json.dumps({
     "threads": threading.active_count(),
     "frozen": gc.get_freeze_count(),
     "path": sys.path,
+    "environment": sorted(os.environ),
 }))
 """
 
@@ -53,3 +54,7 @@ def test_memory_is_kept_from_the_collector(server):
 
 def test_the_directory_of_the_notebook_is_not_imported_from(server):
     assert "" not in server["path"]
+
+
+def test_torchs_switch_for_huge_pages_is_taken_back(server):
+    assert "THP_MEM_ALLOC_ENABLE" not in server["environment"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,35 @@ def test_determinism_reaches_torchs_compiler_when_a_worker_imports_it(shared_not
     finally:
         shared_notebook.run("torch.use_deterministic_algorithms(False)").check()
     assert reply.result == {"text/plain": "[(1, True)]"}
+
+
+HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+CHOICES = "[madvise]", "[always]"
+
+
+@pytest.mark.skipif(
+    not HUGE.exists() or not any(on in HUGE.read_text() for on in CHOICES), reason="no huge pages"
+)
+@pytest.mark.parametrize("choice", [None, "0"])
+def test_big_tensors_are_in_huge_pages_unless_the_person_has_chosen(choice: str | None):
+    code = (
+        "import os, resource\n"
+        "from nbshm.worker.huge_pages import tensors_in_huge_pages\n"
+        "before = dict(os.environ)\n"
+        "with tensors_in_huge_pages():\n"
+        "    import torch\n"
+        "assert dict(os.environ) == before\n"
+        "faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "big = torch.full((1 << 24,), 1.0)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults)"
+    )
+    environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
+    environment |= {} if choice is None else {"THP_MEM_ALLOC_ENABLE": choice}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    pages = (1 << 26) // mmap.PAGESIZE
+    # Not all of them, where memory is scattered.
+    assert (int(done.stdout) < pages * 3 // 4) == (choice is None or "[always]" in HUGE.read_text())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="huge pages are Linux's")
