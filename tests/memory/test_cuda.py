@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 
 import pytest
 import torch
+from torch.multiprocessing.reductions import rebuild_cuda_tensor
 
 from nbshm.jobs import CudaHandle, Parcel
 from nbshm.memory import cuda
@@ -28,8 +30,35 @@ HANDLE = CudaHandle(
 )
 
 
+OF_A_TENSOR = {
+    "tensor_cls",
+    "tensor_size",
+    "tensor_stride",
+    "tensor_offset",
+    "storage_cls",
+    "dtype",
+    "requires_grad",
+}
+
+
 def storage() -> torch.UntypedStorage:
     return torch.ones(1).untyped_storage()
+
+
+def test_torch_names_a_storage_by_what_a_handle_has_in_its_order():
+    named = [name for name in inspect.signature(rebuild_cuda_tensor).parameters if name not in OF_A_TENSOR]
+    assert dict(zip(CudaHandle._fields, named, strict=True)) == {
+        "device": "storage_device",
+        "handle": "storage_handle",
+        "nbytes": "storage_size_bytes",
+        "offset": "storage_offset_bytes",
+        "counter_file": "ref_counter_handle",
+        "counter": "ref_counter_offset",
+        "event": "event_handle",
+        "must_wait": "event_sync_required",
+    }
+    for method in ("_share_cuda_", "_new_shared_cuda", "_release_ipc_counter_cuda"):
+        assert hasattr(torch.UntypedStorage, method)
 
 
 def test_a_handle_is_made_once_for_as_long_as_the_memory_is_the_same(monkeypatch):
