@@ -27,7 +27,7 @@ import torch
 from nbshm.jobs import CudaHandle
 from nbshm.refusals import Unshareable
 
-_RECEIVED = "received from another process"  # torch 2.1 to 2.13 say so
+_RECEIVED = "received from another process"  # in what torch says of one; the tests on a GPU hold it to that
 _LAST = -20  # priority of an exit: queues have things to send until -5, and ranks then stay for others
 _DIRECTORY = Path("/dev/shm")  # noqa: S108  # where torch puts the files of its counts
 
