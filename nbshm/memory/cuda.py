@@ -5,10 +5,10 @@ the CPU can, and who has received a storage can't pass it on. torch counts who h
 memory: each that opens a handle takes one off the count when it gives the storage up, and what the owner has
 given up is freed when nothing is left of the count. A handle is made with a count of one.
 
-*Who keeps a storage alive.* The notebook's are held in the kernel as long as workers run, so one handle does
-for all of them, and for later runs. When they have ended, one is taken off for those that were killed
-before they did so. What a worker gives back is copied in the kernel before the worker is let go. What goes
-through a queue is held by who has sent it (`lending.py`).
+So somebody must hold each storage. The notebook's are held in the kernel as long as workers run, so one
+handle does for all of them, and for later runs. When they have ended, one is taken off for those that were
+killed before they did so. What a worker gives back is copied in the kernel before the worker is let go. What
+goes through a queue is held by who has sent it (`lending.py`).
 
 All that touches CUDA, and the methods of torch that have no public name, is in this room.
 """
