@@ -13,11 +13,12 @@ from nbshm.errors import CannotSend
 from nbshm.forking import pack_for_fork
 from nbshm.jobs import Body, Import, Job, Program
 from nbshm.local_modules import LocalModules
-from nbshm.memory.capturing import Picklers
+from nbshm.memory.capturing import CapturingPickler, Picklers
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.placing import Placement, place
+from nbshm.notebook import Notebook
 from nbshm.options import Options
-from nbshm.packing import Needs, pack
+from nbshm.packing import Needs, Packed, pack
 from nbshm.processes.allowances import check_workers, descriptors_for
 from nbshm.processes.descriptors import Collected, collecting_descriptors
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_put_off
@@ -71,12 +72,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             stack.callback(carried.close)
             picklers = Picklers(semaphore_reducers(session.launcher.sweeper.begin_file))
             stack.callback(picklers.forget)
-            private: tuple[str, ...] = ()
-            if options.start_method == "fork":
-                forked = pack_for_fork(needs, session.notebook, picklers.make)
-                packed, private = forked.packed, forked.private
-            else:
-                packed = pack(needs, session.notebook, picklers.make)
+            packed, private = _pack(needs, session.notebook, options, picklers)
         with interrupts_put_off():  # in the middle of it, memory has been moved or copied in part
             picklers.forget()
             placement = place(
@@ -92,25 +88,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             stack.callback(placement.copy_back)
             values, board = (stack.enter_context(_memory_file(name)) for name in ("values", "board"))
             _write(values, packed.program.values)
-            job = Job(
-                program=replace(packed.program, values=b""),
-                forked=options.start_method == "fork",
-                body=body,
-                out=options.out,
-                places=placement.places,
-                segments=placement.sizes,
-                spares=placement.spares,
-                cuda=placement.cuda,
-                surroundings=capture_surroundings(
-                    threads=options.threads,
-                    share=options.threads_per_worker,
-                    seed=options.seed,
-                    port=_free_port(),
-                ),
-                flags=session.shell.compile.flags,
-                token=secrets.token_hex(8),
-                keeper=session.launcher.keeper.ensure_started(),
-            )
+            job = _job(body, packed.program, placement, session, options)
         session.sent = packed.names
         yield Departure(
             job=job,
@@ -123,6 +101,39 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             board=board,
             carried=carried,
         )
+
+
+def _pack(
+    needs: Needs, notebook: Notebook, options: Options, picklers: Picklers
+) -> tuple[Packed[CapturingPickler], tuple[str, ...]]:
+    """Return what is needed, packed, and the names whose arrays forked workers can't share."""
+    if options.start_method == "fork":
+        forked = pack_for_fork(needs, notebook, picklers.make)
+        return forked.packed, forked.private
+    return pack(needs, notebook, picklers.make), ()
+
+
+def _job(body: Body, program: Program, placement: Placement, session: Session, options: Options) -> Job:
+    """Return the job; the values of the program travel beside it."""
+    return Job(
+        program=replace(program, values=b""),
+        forked=options.start_method == "fork",
+        body=body,
+        out=options.out,
+        places=placement.places,
+        segments=placement.sizes,
+        spares=placement.spares,
+        cuda=placement.cuda,
+        surroundings=capture_surroundings(
+            threads=options.threads,
+            share=options.threads_per_worker,
+            seed=options.seed,
+            port=_free_port(),
+        ),
+        flags=session.shell.compile.flags,
+        token=secrets.token_hex(8),
+        keeper=session.launcher.keeper.ensure_started(),
+    )
 
 
 def _check_mirrors(placement: Placement, names: Sequence[str], session: Session) -> None:
