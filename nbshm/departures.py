@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -83,8 +83,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
                 results=options.nprocs,
             )
             stack.enter_context(placement)
-            mirrored = [names.name_of(begin, end - begin) or "memory" for begin, end in placement.mirrored]
-            _check_mirrors(placement, mirrored, session)
+            _check_mirrors(placement, names, session)
             stack.callback(placement.copy_back)
             values, board = (stack.enter_context(_memory_file(name)) for name in ("values", "board"))
             _write(values, packed.program.values)
@@ -95,7 +94,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             names=packed.names,
             edited=_edited(packed.program, session.modules),
             private=private,
-            mirrored=tuple(mirrored),
+            mirrored=_mirrored(placement, names) if options.background else (),
             placement=placement,
             values=values,
             board=board,
@@ -136,17 +135,22 @@ def _job(body: Body, program: Program, placement: Placement, session: Session, o
     )
 
 
-def _check_mirrors(placement: Placement, names: Sequence[str], session: Session) -> None:
+def _mirrored(placement: Placement, names: NotebookNames) -> tuple[str, ...]:
+    """Return the names through which the notebook reaches what is mirrored."""
+    return tuple(name or "memory" for name in names.names_of(placement.mirrored))
+
+
+def _check_mirrors(placement: Placement, names: NotebookNames, session: Session) -> None:
     """Refuse memory that a living run writes to when it ends: it would undo what this one has written."""
-    for name, span in zip(names, placement.mirrored, strict=True):
-        other = session.runs.mirroring(span)
-        if other is not None:
-            raise CannotSend(
-                name,
-                reason=f"it is copied back to the notebook when {other.name} ends, which still runs",
-                remedy="Wait for that run, or let nothing but a name hold the array: then all runs share it.",
-                action="share",
-            )
+    contested = session.runs.mirroring(placement.mirrored)
+    if contested is not None:
+        other, span = contested
+        raise CannotSend(
+            names.names_of([span])[0] or "memory",
+            reason=f"it is copied back to the notebook when {other.name} ends, which still runs",
+            remedy="Wait for that run, or let nothing but a name hold the array: then all runs share it.",
+            action="share",
+        )
 
 
 def _edited(program: Program, modules: LocalModules) -> tuple[str, ...]:

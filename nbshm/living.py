@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -113,12 +114,15 @@ class LivingRuns:
     def __iter__(self) -> Iterator[LivingRun]:
         return iter(list(self._runs))
 
-    def mirroring(self, span: Span) -> LivingRun | None:
-        """Return a run that will write to some of that memory when it ends."""
-        begin, end = span
-        return next(
-            (run for run in self for other in run.mirrored if other[0] < end and begin < other[1]), None
-        )
+    def mirroring(self, spans: Iterable[Span]) -> tuple[LivingRun, Span] | None:
+        """Return a run that will write to one of these pieces of memory when it ends, and the piece."""
+        for run in self:
+            theirs = sorted(run.mirrored)
+            for begin, end in spans if theirs else ():
+                following = bisect.bisect_right(theirs, begin, key=lambda other: other[1])
+                if following < len(theirs) and theirs[following][0] < end:
+                    return run, (begin, end)
+        return None
 
     @contextlib.contextmanager
     def counting(self, run: LivingRun) -> Iterator[None]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from nbshm.memory.extents import address_of_first, extent
-from nbshm.memory.naming import name_of
+from nbshm.memory.naming import Span, names_of
 
 Names: TypeAlias = MutableMapping[Any, Any]
 
@@ -94,7 +94,11 @@ class NotebookNames:
 
     def name_of(self, address: int, nbytes: int) -> str | None:
         """Return the name through which memory is reached: the nearest, IPython's own last."""
-        return name_of(self._namespace, address, nbytes)
+        return self.names_of([(address, address + nbytes)])[0]
+
+    def names_of(self, spans: Sequence[Span]) -> list[str | None]:
+        """Return the names through which pieces of memory, which don't overlap, are reached."""
+        return names_of(self._namespace, spans)
 
 
 def _families(mappings: Iterable[Names], ndarray: type) -> list[Family]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import gc
+import itertools
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from nbshm.memory.extents import extent
 
@@ -17,17 +19,40 @@ _ADDRESSED = frozenset({"cpu", "cuda"})  # CUDA gives no address that the CPU ha
 _DEAD_ENDS = (ModuleType, type, FunctionType, BuiltinFunctionType, str, bytes, int, float)
 
 
-def name_of(names: Mapping[Any, Any], address: int, nbytes: int) -> str | None:
-    """Return the name from which the fewest steps lead to that memory; IPython's own names come last."""
+Span: TypeAlias = tuple[int, int]
+"""Where memory begins and where it ends."""
+
+
+def names_of(names: Mapping[Any, Any], spans: Sequence[Span]) -> list[str | None]:
+    """Return for each piece of memory the name from which the fewest steps lead to it, IPython's own last.
+
+    The pieces don't overlap. All are looked for in one walk: there may be tens of thousands.
+    """
     ordered = sorted((name for name in names if isinstance(name, str)), key=lambda name: name.startswith("_"))
     level: list[tuple[str, Any]] = [(name, names[name]) for name in ordered]
     seen: set[int] = set()
+    found: dict[Span, str] = {}
+    sought = sorted(spans)
     for _ in range(_DEPTH):
         for name, value in level:
-            if _lies_in(value, address, nbytes):
-                return name
+            for span in _overlapped(sought, value):
+                found.setdefault(span, name)
+        if len(found) == len(sought):
+            break
         level = list(_next_level(level, seen))
-    return None
+    return [found.get(span) for span in spans]
+
+
+def _overlapped(spans: Sequence[Span], value: Any) -> Iterator[Span]:
+    """Yield the spans, of those in order, that the memory of a value overlaps."""
+    place = _span(value, _ADDRESSED)
+    if place is not None:
+        address, nbytes = place
+        first = bisect.bisect_right(spans, address, key=lambda span: span[1])
+        for span in itertools.islice(spans, first, None):
+            if span[0] >= address + nbytes:
+                return
+            yield span
 
 
 def steps_from(value: Any) -> Iterator[Any]:
@@ -45,11 +70,6 @@ def _next_level(level: Iterable[tuple[str, Any]], seen: set[int]) -> Iterable[tu
             if id(part) not in seen and not issubclass(type(part), _DEAD_ENDS):
                 seen.add(id(part))
                 yield name, part
-
-
-def _lies_in(value: Any, address: int, nbytes: int) -> bool:
-    found = _span(value, _ADDRESSED)
-    return found is not None and found[0] < address + nbytes and address < found[0] + found[1]
 
 
 def memory_span(value: Any) -> tuple[int, int] | None:
