@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from nbshm.errors import RunInterrupted
 from nbshm.jobs import Body
 from nbshm.living import LivingRun
-from nbshm.options import Options
+from nbshm.options import OptionError, Options
 from nbshm.processes.kernel_signals import interrupts_noted
 from nbshm.processes.workers import Workers
 from nbshm.results import Results
@@ -138,12 +138,23 @@ def start(body: Body, session: Session, options: Options) -> None:
     Raises
     ------
     SyntaxError, OptionError, CannotSend, NoRoom
-        As `runner.run`; nothing was started, and the name is what it was.
+        As `runner.run`, or the name is that of a run that has not ended; nothing was started, and the name is
+        what it was.
 
     """
-    task = prepare(body, session, options)
     name = options.background or ""
+    _check_name(name, session.notebook.namespace.get(name))
+    task = prepare(body, session, options)
     session.notebook.namespace[name] = BackgroundRun(launch(task, session, name=name))
+
+
+def _check_name(name: str, present: object) -> None:
+    """Refuse to let go of a run that nobody could stop any more: a cell is easily run twice."""
+    if isinstance(present, BackgroundRun) and not present._standing.over.is_set():  # noqa: SLF001  # our own
+        raise OptionError(
+            f"background={name}: the run of this name has not ended. "
+            f"Stop it ({name}.stop()), wait for it ({name}.wait()), or write another name."
+        )
 
 
 def launch(

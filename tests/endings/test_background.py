@@ -46,6 +46,15 @@ def test_what_it_writes_is_watched_and_what_it_gives_is_asked_for(prepared, read
     assert "there is no rank 2" in prepared.run("job.output(2)").text
 
 
+def test_a_run_that_has_not_ended_keeps_its_name(prepared, ready):
+    start(prepared, ready, name="kept")
+    told = prepared.run("%%parallel nprocs=2 background=kept\nrank").stderr
+    assert "background=kept: the run of this name has not ended. Stop it (kept.stop())" in told
+    assert prepared.value("[kept.status, go.fill(1), kept.wait(), kept.results]")[2:] == [True, [0, 10]]
+    prepared.run("%%parallel nprocs=2 background=kept\nrank").check()
+    assert prepared.value("[kept.wait(), kept.results]") == [True, [0, 1]]
+
+
 def test_other_cells_run_meanwhile_and_several_runs_at_once(prepared, ready):
     start(prepared, ready, name="first")
     prepared.run(
