@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from nbshm.memory import TORCH_ROOMS
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "nbshm"
 ROOMS = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))
@@ -104,6 +106,17 @@ def test_each_foreign_library_has_these_rooms_and_no_others(library: str) -> Non
     strangers = {place for place in places if place not in allowed and place.split("/")[0] not in allowed}
     assert strangers == set()
     assert allowed <= places | {place.split("/")[0] for place in places}
+
+
+def test_rooms_of_memory_that_import_torch_at_once_are_known() -> None:
+    found = {
+        room.stem
+        for room in ROOMS
+        if house(name(room)) == "memory"
+        for module in imports(room, lazy=False)
+        if module.split(".")[0] == "torch"
+    }
+    assert found == set(TORCH_ROOMS)
 
 
 def test_loading_the_extension_imports_nothing_heavy() -> None:

@@ -1,1 +1,16 @@
 """Values: how each travels to the workers, and whose memory it is."""
+
+TORCH_ROOMS = (
+    "census",
+    "cuda",
+    "lending",
+    "plain_tensors",
+    "plain_torch",
+    "sparse",
+    "storages",
+    "strategies",
+    "tensors",
+    "torch_limits",
+    "torch_sharing",
+)
+"""The rooms that import torch as soon as they are imported."""

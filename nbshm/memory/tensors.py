@@ -11,9 +11,9 @@ import torch
 from torch.multiprocessing import reductions
 from torch.utils.hooks import RemovableHandle
 
-from nbshm.memory import plain_tensors  # the module: its own import of torch may be what has led here
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.cuda import is_on_cuda
+from nbshm.memory.plain_tensors import PlainTensors
 from nbshm.memory.sparse import reduce_sparse
 from nbshm.memory.storages import reduce_storage
 from nbshm.refusals import Unshareable
@@ -35,7 +35,7 @@ class TensorReducer:
     """
 
     buffers: Buffers
-    plain: plain_tensors.PlainTensors
+    plain: PlainTensors
 
     def storage(self, storage: torch.UntypedStorage) -> Reduced:
         """Reduce a storage that something other than a plain tensor holds."""

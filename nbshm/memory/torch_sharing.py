@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 import torch
 from torch.multiprocessing import reductions
 
-from nbshm.memory import tensors  # the module: its own import of torch may be what has led here
 from nbshm.memory.buffers import Buffer
 from nbshm.memory.census import Census
 from nbshm.memory.segments import Segment, Segments
 from nbshm.memory.sparse import reduce_sparse
 from nbshm.memory.storages import can_move
+from nbshm.memory.tensors import rebuild_tensor
 from nbshm.memory.torch_limits import move_to_shared
 
 Reduced: TypeAlias = tuple[Any, ...]
@@ -124,7 +124,7 @@ def _reduce_on_cuda(tensor: torch.Tensor) -> Reduced:
     if storage is None:
         return reduce_sparse(tensor.detach())
     layout = (tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
-    return tensors.rebuild_tensor, (type(tensor), storage, *layout, tensor.requires_grad)
+    return rebuild_tensor, (type(tensor), storage, *layout, tensor.requires_grad)
 
 
 def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:

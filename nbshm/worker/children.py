@@ -12,6 +12,7 @@ import sys
 from types import ModuleType
 
 from nbshm.jobs import Preparation
+from nbshm.memory import TORCH_ROOMS
 from nbshm.notebook import Notebook
 from nbshm.plain import PlainMultiprocessing
 from nbshm.worker.executors import let_executors_tell
@@ -48,6 +49,8 @@ def _follow_imports(plain: PlainMultiprocessing) -> None:
         PlainTorch(Segments(), keep=plain.keep).install()
 
     watch = ImportWatch()
+    for room in TORCH_ROOMS:
+        watch.import_before(f"nbshm.memory.{room}", "torch")
     watch.when_imported("torch", care)
     watch.when_imported("multiprocessing.pool", let_tasks_tell)
     watch.when_imported("concurrent.futures.process", let_executors_tell)

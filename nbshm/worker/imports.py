@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
@@ -21,11 +23,13 @@ class ImportWatch(MetaPathFinder):
 
     def __init__(self) -> None:
         self._actions: dict[str, list[Action]] = {}
+        self._needed: dict[str, str] = {}
         sys.meta_path.insert(0, self)
 
     def close(self) -> None:
         """Watch no longer."""
         self._actions.clear()
+        self._needed.clear()
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
@@ -36,6 +40,14 @@ class ImportWatch(MetaPathFinder):
         else:
             self._actions.setdefault(name, []).append(action)
 
+    def import_before(self, name: str, needed: str) -> None:
+        """Import `needed` before the module of that name, whose own import would come half-way through it.
+
+        What is done when `needed` is imported may use the module then.
+        """
+        if name not in sys.modules:
+            self._needed[name] = needed
+
     def find_spec(
         self,
         fullname: str,
@@ -43,6 +55,10 @@ class ImportWatch(MetaPathFinder):
         target: ModuleType | None = None,  # noqa: ARG002  # likewise
     ) -> ModuleSpec | None:
         """Return what the other finders find, prepared to act after it is executed."""
+        needed = self._needed.pop(fullname, None)
+        if needed is not None:
+            with contextlib.suppress(ImportError):  # the module itself will say what is missing
+                importlib.import_module(needed)
         actions = self._actions.pop(fullname, None)
         spec = importlib.util.find_spec(fullname) if actions else None
         if spec is not None and spec.loader is not None and actions is not None:

@@ -19,6 +19,7 @@ from nbshm.chains import trim
 from nbshm.events import Exited, Failed, Interrupted, Note, Result, Started
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import Job, Outcome
+from nbshm.memory import TORCH_ROOMS
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.segments import Segments
 from nbshm.notebook import Notebook
@@ -66,6 +67,8 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         seat.whereabouts.follow(known, _notices(seat, known))
         notebook = Notebook(namespace=vars(module), cells=cells)
         plain = PlainMultiprocessing(notebook, keeper=lambda: job.keeper)
+        for room in TORCH_ROOMS:
+            watch.import_before(f"nbshm.memory.{room}", "torch")
         watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, plain))
         try:
             with received_descriptors(carried), mapping.loading(job.places):
