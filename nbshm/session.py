@@ -65,10 +65,15 @@ class Session:
         return segments
 
     def mappings(self) -> list[dict[Any, Any]]:
-        """Return the namespace, and the mappings beside it in which IPython keeps values of cells."""
+        """Return the namespace, and the mappings beside it in which IPython keeps values of cells.
+
+        Those are `Out`, the names that `%who` passes over (`_` and `_5` among them), and the attributes of
+        the display hook and of the last cell's result.
+        """
         namespace = self.shell.user_ns
         holders = (self.shell.displayhook, self.shell.last_execution_result)
-        return [namespace, namespace["_oh"], *(vars(holder) for holder in holders if holder is not None)]
+        attributes = (vars(holder) for holder in holders if holder is not None)
+        return [namespace, namespace["_oh"], self.shell.user_ns_hidden, *attributes]
 
     def get_ready(self) -> None:
         """Import torch, which a run's errors and memory are made with, if the notebook has not."""

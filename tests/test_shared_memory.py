@@ -64,6 +64,32 @@ def test_the_status_lists_names_rooms_and_what_keeps_memory(shared_notebook: Ker
     assert any(line.startswith("left in /dev/shm: ") for line in lines)
 
 
+def test_an_array_that_was_shown_as_a_cells_value_moves_with_all_that_keeps_it(shared_notebook: Kernel):
+    shared_notebook.run("shown = np.zeros((50, 50))").check()
+    number = shared_notebook.run("shown").check() and shared_notebook.value("max(Out)")
+    shared_notebook.run("%%parallel nprocs=2\nshown[rank] = 1").check()
+    assert " moved " in _row(shared_notebook, "shown")
+    assert shared_notebook.value(f"shown is Out[{number}] is _{number} and int(shown.sum())") == 100
+
+
+def test_a_function_is_a_row_for_the_arrays_that_it_holds_itself_alone(shared_notebook: Kernel):
+    shared_notebook.run(
+        "unused = np.zeros(4)\n"
+        "def total(k):\n    return sum(k for _ in range(3))\n"
+        "def with_default(k, table=np.ones(3)):\n    return k + table.sum()"
+    ).check()
+    shared_notebook.run("%%parallel nprocs=2\ntotal(rank), with_default(rank)").check()
+    assert _row(shared_notebook, "with_default").startswith("with_default function 1 array")
+    assert _row(shared_notebook, "total") == ""
+
+
+def _row(notebook: Kernel, name: str) -> str:
+    """Return what `%shm_status` says of a name."""
+    lines = notebook.run("%shm_status").check().stdout.splitlines()
+    rows = (" ".join(line.split()) for line in lines)
+    return next((row for row in rows if row.startswith(f"{name} ")), "")
+
+
 def test_the_status_cleans_up_after_the_dead_and_knows_no_other_word(shared_notebook: Kernel, tmp_path):
     shared_notebook.run(
         "import subprocess, sys, pathlib, nbshm.memory.leftovers\n"

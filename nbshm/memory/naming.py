@@ -16,7 +16,7 @@ from nbshm.memory.extents import extent
 _DEPTH = 5
 _CPU = frozenset({"cpu"})
 _ADDRESSED = frozenset({"cpu", "cuda"})  # CUDA gives no address that the CPU has
-_DEAD_ENDS = (ModuleType, type, FunctionType, BuiltinFunctionType, str, bytes, int, float)
+_DEAD_ENDS = (ModuleType, type, BuiltinFunctionType, str, bytes, int, float)
 
 
 Span: TypeAlias = tuple[int, int]
@@ -66,10 +66,18 @@ def steps_from(value: Any) -> Iterator[Any]:
 
 def _next_level(level: Iterable[tuple[str, Any]], seen: set[int]) -> Iterable[tuple[str, Any]]:
     for name, value in level:
-        for part in gc.get_referents(value):
+        for part in _held_by(value):
             if id(part) not in seen and not issubclass(type(part), _DEAD_ENDS):
                 seen.add(id(part))
                 yield name, part
+
+
+def _held_by(value: Any) -> list[Any]:
+    """Return what a value refers to; of a function, its own: its globals are all that its module has."""
+    if type(value) is not FunctionType:
+        return gc.get_referents(value)
+    own = (value.__closure__, value.__defaults__, value.__kwdefaults__, vars(value))
+    return [part for part in own if part]
 
 
 def memory_span(value: Any) -> tuple[int, int] | None:
