@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import resource
 
+_KEPT_FREE = 64
+"""For what else the process opens: one that uses its very last descriptor can't even count them."""
+
 
 def allow_descriptors(count: int) -> int:
     """Raise the soft limit if `count` more descriptors may not fit; return how many can be opened."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     opened = opened_descriptors()
-    if soft != resource.RLIM_INFINITY and soft < len(opened) + count:
-        wanted = max(soft, max(opened) + 1 + count)
+    if soft != resource.RLIM_INFINITY and soft < len(opened) + count + _KEPT_FREE:
+        wanted = max(soft, max(opened) + 1 + count + _KEPT_FREE)
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:

@@ -50,6 +50,16 @@ def test_the_soft_limit_is_raised_as_far_as_it_goes(hard):
     assert resource.getrlimit(NOFILE)[0] == hard
 
 
+def test_with_what_was_asked_for_in_use_there_are_some_left(hard):
+    resource.setrlimit(NOFILE, (max(opened_descriptors()) + 1, hard))
+    allow_descriptors(5)
+    made = [os.dup(0) for _ in range(5)]
+    allowed = allow_descriptors(5)
+    for fd in made:
+        os.close(fd)
+    assert allowed >= 5
+
+
 def test_as_many_can_be_opened_as_is_said(hard, told):
     high = os.dup2(0, max(opened_descriptors()) + 20)  # above the limit that follows, it takes no room below
     resource.setrlimit(NOFILE, (high, hard))

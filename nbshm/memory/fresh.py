@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from nbshm.descriptor_limit import allow_descriptors, are_fewer_left_than
 from nbshm.errors import NoRoom
 from nbshm.memory import limits
 from nbshm.memory.segments import Segment
@@ -16,6 +17,12 @@ from nbshm.memory.segments import Segment
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Shape: TypeAlias = int | Sequence[int]
 Order: TypeAlias = Literal["C", "F"]
+
+_FEW = 32
+"""Descriptors: with less the kernel itself can't do much. An array has two."""
+
+_MANY = 1024
+"""Descriptors that are made possible at once, so that they need not be counted for each array."""
 
 
 def new_array(shape: Shape, dtype: Any, order: Order, *, name: str, make: Callable[[int], Segment]) -> Array:
@@ -28,6 +35,7 @@ def new_array(shape: Shape, dtype: Any, order: Order, *, name: str, make: Callab
     if nbytes <= 0:
         return np.zeros(lengths, kind, order)
     _check_room(nbytes, name)
+    _check_descriptors(nbytes, name)
     buffer: Any = make(nbytes).buffer  # numpy's annotations know few kinds of buffers
     array: Array = np.ndarray(lengths, kind, buffer=buffer, order=order)
     return array
@@ -43,3 +51,14 @@ def _check_room(nbytes: int, name: str) -> None:
                 where=room.where,
                 remedy=room.remedy,
             )
+
+
+def _check_descriptors(nbytes: int, name: str) -> None:
+    if are_fewer_left_than(_FEW) and allow_descriptors(_MANY) < _FEW:
+        raise NoRoom(
+            what=f"the array of {name}()",
+            needed=nbytes,
+            available=0,
+            where="the files that this process may open (RLIMIT_NOFILE)",
+            remedy="Raise the limit (ulimit -n) before Jupyter is started, or make fewer, bigger arrays.",
+        )

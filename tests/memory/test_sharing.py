@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import resource
 import sys
 import types
 
@@ -12,6 +13,7 @@ import torch
 from memory_notebook import Notebook, in_segment
 
 import nbshm
+from nbshm.descriptor_limit import opened_descriptors
 from nbshm.memory import limits
 from nbshm.memory.limits import Room
 from nbshm.sharing import sharing_for
@@ -155,6 +157,7 @@ def test_sharing_leaves_no_old_memory_behind_in_the_caller():
 HOLDERS = {
     "the list 'keep'": "keep = [x]",
     "a tuple": "keep = [(x[1:],)]",
+    "the dict 'keep'": "keep = {'x': x}",
     "a closure": "def make(y):\n    return lambda: y\nkeep = make(x)",
     "the Own 'keep'": "keep = Own(x=x)",
     "the last traceback": (
@@ -184,7 +187,7 @@ def test_an_array_that_something_else_holds_is_refused_with_who_holds_it(shared:
 REFUSED = {
     "x = np.frombuffer(bytearray(8))": "its memory belongs to a bytearray",
     "x = torch.ones(3).numpy()": "its memory belongs to a torch.Tensor",
-    "x = np.ma.masked_array([1, 2])": "it is held by something that can't be named",
+    "x = np.ma.masked_array([1, 2])": r"it is held by the numpy\.ma.*MaskedArray 'x' \(no plain array\) too",
     "x = torch.ones(3); view = x.numpy()": "a numpy array or another library looks at its memory",
     "x = torch.ones(3); view = torch.from_dlpack(x)": "something that can't be seen",
     "x = torch.ones(3, requires_grad=True) * 2": "it is part of an autograd graph, which can't",
@@ -250,3 +253,31 @@ def test_an_array_that_there_is_no_room_for_is_refused(monkeypatch):
         "no room for the array of nbshm.empty(): 7.8 KiB needed, "
         "1000 bytes left in this machine's memory. Free some."
     )
+
+
+@pytest.fixture
+def few_descriptors():
+    """Let only some more descriptors be opened, for as long as nobody raises the limit."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(opened_descriptors()) + 40, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_more_new_arrays_than_descriptors_are_left_raise_the_limit():
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _kept = [nbshm.zeros(1) for _ in range(soft - len(opened_descriptors()))]
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > soft
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_new_arrays_that_the_last_descriptors_would_go_to_are_refused(monkeypatch):
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    left = soft - len(opened_descriptors())
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, soft))
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    refusal = r"0 bytes left in the files that this process may open \(RLIMIT_NOFILE\). Raise the limit"
+    with pytest.raises(nbshm.NoRoom, match=refusal):
+        _kept = [nbshm.zeros(1) for _ in range(left)]
+    monkeypatch.undo()
