@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from nbshm.frames import walk
+from nbshm.words import printable
 
 LONGEST_CHAIN = 100
 MOST_MEMBERS = 15
@@ -15,9 +16,9 @@ DEEPEST_GROUP = 10
 
 
 def safe_message(exception: BaseException) -> str:
-    """Return `str(exception)`, also for an exception that can't even say that."""
+    """Return `str(exception)` as any front end can show it, also for one that can't even say that."""
     try:
-        return str(exception)
+        return printable(str(exception))
     except Exception:  # noqa: BLE001  # whatever a foreign __str__ does, the failure itself must still be told
         return f"<unprintable {type(exception).__name__} object>"
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from nbshm.chains import DEEPEST_GROUP, MOST_MEMBERS, chain, members, safe_message
 from nbshm.frames import Describe, Frame, frames_of, nothing_described
 from nbshm.packed_exceptions import Dumps, pack_exception
+from nbshm.words import printable
 
 OWN_DIRECTORY = os.path.join(os.path.dirname(__file__), "")  # noqa: PTH118, PTH120  # compared with co_filename, a str
 
@@ -68,7 +69,7 @@ def report_exception(
     report = _Extraction(cells or {}, describe).chained(exception)
     return replace(
         report,
-        rendered=render_plainly(exception) if rendered is None else rendered,
+        rendered=printable(render_plainly(exception) if rendered is None else rendered),
         pickled=pack_exception(exception, dumps=dumps),
     )
 
@@ -103,7 +104,9 @@ class _Extraction:
 
 def _notes(exception: BaseException) -> tuple[str, ...]:
     notes = getattr(exception, "__notes__", ())
-    return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, (list, tuple)) else ()
+    if not isinstance(notes, (list, tuple)):
+        return ()
+    return tuple(printable(note) for note in notes if isinstance(note, str))
 
 
 def render_plainly(exception: BaseException) -> str:

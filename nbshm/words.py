@@ -13,6 +13,11 @@ _MANY = 100_000
 _PREFIXES = {3: "k", 6: "M", 9: "G", 12: "T"}
 
 
+def printable(text: str) -> str:
+    """Write halves of surrogate pairs, which no encoding has and no front end takes, as escapes."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def numbers_in_words(numbers: Iterable[int]) -> str:
     """Write numbers compactly: `0-3, 7`; two neighbours are joined only where they are all there is."""
     runs = _runs(sorted(set(numbers)))

@@ -152,3 +152,11 @@ def test_deep_recursion_gives_a_short_report():
     report = report_exception(raised("def f(n): return f(n + 1)\nf(0)"), cells={CELL: 7})
     assert 50 < len(report.frames) <= 100
     assert report.where == "In [7] line 1"
+
+
+def test_half_a_surrogate_pair_is_told_as_an_escape():
+    error = ValueError("half \ud83d")
+    error.add_note("noted \ud83d")
+    report = report_exception(error)
+    assert (report.message, report.notes) == ("half \\ud83d", ("noted \\ud83d",))
+    assert report.rendered.encode()

@@ -21,6 +21,7 @@ from IPython.core.displaypub import DisplayPublisher
 
 from nbshm.events import Cleared, Display, Event
 from nbshm.markers import mark
+from nbshm.words import printable
 
 Say: TypeAlias = Callable[[Event], None]
 
@@ -105,8 +106,10 @@ class EventPublisher(DisplayPublisher):
 
 def _portable(data: Mapping[str, Any]) -> dict[str, Any]:
     """Make a MIME bundle that any front end can take: bytes in base64, no widgets."""
-    return {
-        kind: base64.b64encode(value).decode() if isinstance(value, bytes) else value
-        for kind, value in data.items()
-        if kind != _WIDGET
-    }
+    return {kind: _as_text(value) for kind, value in data.items() if kind != _WIDGET}
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return printable(value) if isinstance(value, str) else value

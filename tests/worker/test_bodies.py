@@ -274,6 +274,12 @@ def test_bytes_in_a_display_travel_in_base64(server):
     assert event.data["image/png"] == "iVBORw=="
 
 
+def test_text_in_a_display_is_such_that_it_can_be_sent(server):
+    (event,) = server.run("display({'text/plain': 'half \\ud83d'}, raw=True)").events
+    assert isinstance(event, Display)
+    assert event.data["text/plain"] == "half \\ud83d"
+
+
 def test_help_is_shown_and_does_not_wait_for_a_key(server):
     assert "Return the number of items" in server.run("len?").events[0].data["text/plain"]
 
