@@ -29,7 +29,8 @@ class Lost(OSError):  # noqa: N818  # its name is the condition
         super().__init__(
             errno.ENOENT,
             "what this message carries (a tensor, a connection) is no longer kept: it was fetched before, or "
-            "the nbshm extension that kept it has been unloaded since. Put it on the queue again.",
+            "the nbshm extension that kept it has been unloaded since, or its process killed. "
+            "Put it on the queue again.",
         )
 
 

@@ -20,7 +20,7 @@ from nbshm.words import listed, with_article
 
 _OWN = str(Path(__file__).parents[1])
 _AT_ONCE = 1000  # objects
-_NAMELESS = "something that can't be named (a masked array, a buffer)"
+_NAMELESS = "something that can't be named (compiled code, say)"
 
 
 class Holders:
@@ -35,11 +35,15 @@ class Holders:
         ours = {id(_holder(mapping)) for mapping in known} | {id(arrays), id(owners)}
         self._found: dict[int, list[Any]] = {key: [] for key in owners}
         for container in _suspects(gc.get_objects()):
-            if id(container) in ours or _is_our_own(container):
+            if _is_our_own(container):
                 continue
             for holder, array in _held_arrays(container):
-                if id(_root(array)) in owners and id(holder) not in ours:
+                if id(_root(array)) not in owners:
+                    continue
+                if id(holder) not in ours:
                     self._found[id(_root(array))].append(holder)
+                elif type(array) is not sys.modules["numpy"].ndarray:
+                    self._found[id(_root(array))].append(array)  # its name can't be bound to another
 
     def in_words(self, array: Any) -> str:
         """Return why an array can't be moved, as a clause."""
@@ -64,6 +68,8 @@ class Holders:
             return f"the function {holder.__qualname__}()"
         if kind is dict:
             return self._describe_dictionary(holder)
+        if is_array(holder):
+            return f"{self._with_name(holder)} (no plain array)"
         return self._with_name(holder)
 
     def _describe_dictionary(self, holder: dict[Any, Any]) -> str:
