@@ -105,3 +105,41 @@ def test_the_status_cleans_up_after_the_dead_and_knows_no_other_word(shared_note
     )
     assert not shared_notebook.value("left.exists()")
     assert "%shm_status knows 'clean', not 'all'." in shared_notebook.run("%shm_status all").stderr
+
+
+_INODES = """
+import os, nbshm, torch
+from nbshm.extension import current_session
+def inode(segments, array):
+    segment = segments.find(array.__array_interface__["data"][0], array.nbytes)
+    return os.fstat(segment.fd).st_ino
+"""
+_MADE = """%%parallel nprocs=2 out=made,tensor,before
+from nbshm.sharing import _here
+made = nbshm.zeros(1 << 18)
+made[:] = rank
+tensor = torch.from_numpy(made)[1:]
+before = inode(_here.sharer.segments, made);
+"""
+
+
+def test_an_array_that_a_worker_makes_in_shared_memory_comes_back_without_a_copy(shared_notebook: Kernel):
+    shared_notebook.run(_INODES).check()
+    shared_notebook.run(_MADE).check()
+    assert shared_notebook.value("[(float(a[-1]), float(t[0])) for a, t in zip(made, tensor)]") == [
+        (0, 0),
+        (1, 1),
+    ]
+    there = "[inode(current_session().segments, array) for array in made]"
+    assert shared_notebook.value(f"before == {there}")
+    shared_notebook.run("made[1][1] = 5").check()
+    assert shared_notebook.value("float(tensor[1][0])") == 5
+
+
+def test_a_small_part_of_a_workers_own_segment_comes_back_alone(shared_notebook: Kernel):
+    shared_notebook.run(_INODES).check()
+    cell = "%%parallel nprocs=1 out=part\npart = nbshm.zeros(1 << 20)[: 1 << 18]\npart[:] = 3"
+    shared_notebook.run(cell).check()
+    address = "part[0].__array_interface__['data'][0]"
+    found = f"current_session().segments.find({address}, 1).nbytes"
+    assert shared_notebook.value(f"(float(part[0].sum()), {found})") == (3 << 18, 8 << 18)

@@ -18,7 +18,7 @@ from multiprocessing.context import get_spawning_popen
 from typing import Any, TypeAlias
 
 from nbshm.memory.pages import Pages
-from nbshm.memory.spares import Spares
+from nbshm.memory.spares import Spares, count_forks
 
 # Not a memoryview, which numpy looks through: its arrays would keep the pages, and not the use of them.
 Buffer: TypeAlias = "ctypes.Array[ctypes.c_ubyte]"
@@ -50,6 +50,7 @@ class Segment:
         """Begin a use of pages."""
         buffer: Buffer = (ctypes.c_ubyte * nbytes).from_buffer(pages)
         buffer.pages = pages  # type: ignore[attr-defined]  # ctypes keeps them too, and does not say where
+        buffer.forks_before = count_forks()  # type: ignore[attr-defined]  # likewise kept with it
         return cls(buffer=buffer, pages=pages)
 
     @classmethod
@@ -71,6 +72,11 @@ class Segment:
     def nbytes(self) -> int:
         """Its size, which may be less than that of its pages."""
         return len(self.buffer)
+
+    @property
+    def may_be_seen_by_others(self) -> bool:
+        """Tell whether it was handed on from here, or mapped when this process was forked."""
+        return self.pages.handed_on or self.buffer.forks_before != count_forks()  # type: ignore[attr-defined]  # as above
 
     def holds(self, address: int, nbytes: int) -> bool:
         """Tell whether all of that memory lies in it."""

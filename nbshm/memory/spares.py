@@ -113,4 +113,9 @@ class _Forks:
         self.count += 1
 
 
+def count_forks() -> int:
+    """Return how often this process has been forked so far."""
+    return _forks.count
+
+
 _forks = _Forks()  # as much a fact of the process as its pid

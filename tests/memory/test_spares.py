@@ -78,6 +78,19 @@ def test_pages_that_a_forked_child_has_are_not_used_again(segments: Segments):
     assert len(segments.spares) == 0
 
 
+def test_a_segment_may_be_seen_by_others_once_a_child_was_forked_or_it_was_handed_on(segments: Segments):
+    segment, handed_on = segments.create(_BIG), segments.create(_BIG)
+    pickle.dumps(handed_on)
+    resource_sharer.stop()
+    assert [one.may_be_seen_by_others for one in (segment, handed_on)] == [False, True]
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert segment.may_be_seen_by_others
+    assert not segments.create(_BIG).may_be_seen_by_others
+
+
 def test_a_forked_child_leaves_the_spares_to_its_parent(segments: Segments):
     segments.create(_BIG)
     assert len(segments.spares) == 1
