@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,7 +44,8 @@ class Child:
         self.stderr, stderr = os.pipe()
         read_end, self.lifeline = os.pipe()
         page = new_page()
-        self.channel.send(pickle.dumps(Setup(rank=1, nprocs=2)), [stdout, stderr, read_end, page])
+        setup = Setup(rank=1, nprocs=2, directory=tempfile.gettempdir())
+        self.channel.send(pickle.dumps(setup), [stdout, stderr, read_end, page])
         for fd in (stdout, stderr, read_end, page):
             os.close(fd)
 
