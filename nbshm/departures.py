@@ -137,7 +137,8 @@ def _job(body: Body, program: Program, placement: Placement, session: Session, o
 
 def _mirrored(placement: Placement, names: NotebookNames) -> tuple[str, ...]:
     """Return the names through which the notebook reaches what is mirrored."""
-    return tuple(name or "memory" for name in names.names_of(placement.mirrored))
+    paths = names.names_of(placement.mirrored)
+    return tuple(path.partition(".")[0] if path else "memory" for path in paths)
 
 
 def _check_mirrors(placement: Placement, names: NotebookNames, session: Session) -> None:

@@ -3,6 +3,7 @@
 TORCH_ROOMS = (
     "census",
     "cuda",
+    "graphs",
     "lending",
     "plain_tensors",
     "plain_torch",

@@ -6,8 +6,9 @@ consumer. So before memory is moved, all that holds the storage must be known.
 
 - A storage that lies over foreign memory is not moved: the owner of the memory would stay behind.
 - A DLPack consumer holds a reference to a tensor in C++, so the counts of the storage and of its tensors show
-  it when all tensors that Python knows have been accounted for; so does an autograd graph, which would
-  follow, but can't be told apart.
+  it when all tensors that Python knows have been accounted for. So does an autograd graph that has saved a
+  tensor, which would follow, but can't be told apart. What is left of a graph after `backward()`, the node
+  that adds to a parameter's grad, can: a parameter has one at most.
 - A numpy view holds the Python object of a tensor. A storage that `Tensor.numpy()` was ever called on says so
   by not being resizable; whether a view is alive still, the references to its tensors tell: arrays are
   unknown to the garbage collector, so that the containers that it knows account for all references only if
@@ -27,6 +28,7 @@ from itertools import compress
 from typing import Any, TypeAlias
 
 import torch
+from torch.autograd.graph import get_gradient_edge
 
 from nbshm.memory.buffers import Buffer
 from nbshm.memory.storages import can_move
@@ -90,10 +92,7 @@ class Census:
         if self._grads is None:
             self._grads = Counter(id(tensor.grad) for tensor in self._met if tensor.is_leaf)
         views, grads = Counter(map(id, bases)), self._grads
-        return all(
-            tensor._use_count() == 1 + views[key] + grads[key]  # noqa: SLF001  # as above
-            for key, tensor in everyone.items()
-        )
+        return all(_is_held_by(1 + views[key] + grads[key], tensor) for key, tensor in everyone.items())
 
     def _tensors_by_name(self, storage: torch.UntypedStorage) -> Tensors:
         if self._named is None:
@@ -115,6 +114,21 @@ class Census:
             == self._references[key] + of_a_call + of_itself * (tensors[key]._use_count() > 1)  # noqa: SLF001  # as in `_are_all`
             for key in tensors
         )
+
+
+def _is_held_by(count: int, tensor: torch.Tensor) -> bool:
+    """Tell whether so many references to a tensor, and the node that adds to its grad, are all there are."""
+    more: int = tensor._use_count() - count  # type: ignore[attr-defined]  # noqa: SLF001  # documented in torch's notes
+    if more != 1 or not (tensor.is_leaf and tensor.requires_grad) or _acts(tensor):
+        return more == 0
+    with torch.inference_mode(mode=False):
+        edge = get_gradient_edge(tensor)  # from here on there is a node: if there was none, that is one more
+    return bool(edge) and tensor._use_count() == count + 1  # type: ignore[attr-defined]  # noqa: SLF001  # as above
+
+
+def _acts(tensor: torch.Tensor) -> bool:
+    """Tell whether the class of a tensor runs code of its own when something is computed from it."""
+    return type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 def _by_storage(values: Iterable[Any]) -> dict[int, Tensors]:

@@ -32,6 +32,7 @@ class Holders:
     def __init__(self, arrays: Sequence[Any], known: Sequence[Mapping[Any, Any]]) -> None:
         self._namespace = known[0]
         owners = {id(owner): owner for owner in map(_root, arrays)}
+        self._named = {id(_root(value)) for mapping in known for value in _arrays_in(mapping)}
         ours = {id(_holder(mapping)) for mapping in known} | {id(arrays), id(owners)}
         self._found: dict[int, list[Any]] = {key: [] for key in owners}
         for container in _suspects(gc.get_objects()):
@@ -55,7 +56,10 @@ class Holders:
             base = owner.base.obj if type(owner.base) is memoryview else owner.base
             return f"its memory belongs to a {_name(type(base))}"
         holders = [self._describe(holder) for holder in self._found[id(owner)]]
-        return f"it is held by {listed(list(dict.fromkeys(holders))) or _NAMELESS} too"
+        held_by = listed(list(dict.fromkeys(holders))) or _NAMELESS
+        if id(owner) not in self._named:
+            return f"it has no name of its own, but is held by {held_by}"
+        return f"it is held by {held_by} too"
 
     def _describe(self, holder: Any) -> str:
         kind = type(holder)  # a lazy object acts on `isinstance`
@@ -88,10 +92,16 @@ class Holders:
         return with_article(kind)
 
 
-def why_storage_stays(storage: Any) -> str:
-    """Return why a storage can't be moved, as a clause."""
+def _arrays_in(mapping: Mapping[Any, Any]) -> list[Any]:
+    return [value for value in list(mapping.values()) if is_array(value)]
+
+
+def why_storage_stays(storage: Any, graphs: Sequence[str]) -> str:
+    """Return why a storage can't be moved, as a clause; `graphs` are names that keep a graph over it."""
     if not storage.resizable():
         return "a numpy array or another library looks at its memory"
+    if graphs:
+        return f"what was computed from it is still there (an autograd graph: {listed(graphs)})"
     return "something that can't be seen (a DLPack consumer, an autograd graph) holds it"
 
 

@@ -69,7 +69,13 @@ def take_inventory(
     """
     with AddressSpace() as space:
         # The names first: whatever holds an array later counts as a holder.
-        look = _Look(names=NotebookNames(*mappings), sent=sent, segments=segments, space=space)
+        look = _Look(
+            namespace=mappings[0],
+            names=NotebookNames(*mappings),
+            sent=sent,
+            segments=segments,
+            space=space,
+        )
         entries = [entry for name, value in _named(mappings[0]) for entry in look.entries(name, value)]
     told = tuple(_with_holders(entries, look.mirrored, mappings))
     seen = {fd for entry in told for fd in entry.segments}
@@ -86,6 +92,7 @@ def take_inventory(
 class _Look:
     """Looks at one name after the other; `mirrored` are arrays whose holders are to be found."""
 
+    namespace: Mapping[Any, Any]
     names: NotebookNames
     sent: frozenset[str]
     segments: Segments
@@ -131,8 +138,13 @@ class _Look:
         if how == "mirrored" and is_array(parts[0]):
             self.mirrored.append(parts[0])
         elif how == "mirrored":
-            return replace(entry, why=why_storage_stays(parts[0].untyped_storage()))
+            return replace(entry, why=self._why_storage_stays(parts))
         return entry
+
+    def _why_storage_stays(self, parts: list[Any]) -> str:
+        from nbshm.memory.graphs import names_of_graphs  # noqa: PLC0415  # imports torch, which is there
+
+        return why_storage_stays(parts[0].untyped_storage(), names_of_graphs(parts, self.namespace))
 
 
 def _entry(name: str, value: Any, how: How, parts: list[Any]) -> Entry:

@@ -28,19 +28,45 @@ def names_of(names: Mapping[Any, Any], spans: Sequence[Span]) -> list[str | None
 
     The pieces don't overlap. All are looked for in one walk: there may be tens of thousands.
     """
-    ordered = sorted((name for name in names if isinstance(name, str)), key=lambda name: name.startswith("_"))
-    level: list[tuple[str, Any]] = [(name, names[name]) for name in ordered]
-    seen: set[int] = set()
     found: dict[Span, str] = {}
     sought = sorted(spans)
-    for _ in range(_DEPTH):
+    for level in itertools.islice(levels(names), _DEPTH):
         for name, value in level:
             for span in _overlapped(sought, value):
                 found.setdefault(span, name)
         if len(found) == len(sought):
             break
-        level = list(_next_level(level, seen))
     return [found.get(span) for span in spans]
+
+
+def levels(names: Mapping[Any, Any]) -> Iterator[list[tuple[str, Any]]]:
+    """Yield what names lead to in no step, in one step and so on, without end; each part once, by its name.
+
+    What a module of torch has is named by its path (`model.0.weight`), and is there at once.
+    """
+    own = [(name, names[name]) for name in list(names) if isinstance(name, str)]
+    level = sorted([*own, *_of_modules(own)], key=lambda each: (each[0].startswith("_"), "." in each[0]))
+    seen: set[int] = set()
+    while True:
+        yield level
+        level = list(_next_level(level, seen))
+
+
+def steps_from(value: Any) -> Iterator[Any]:
+    """Yield what a few steps lead to from a value, whatever holds it."""
+    for level in itertools.islice(levels({"": value}), 1, _DEPTH + 1):
+        yield from (part for _, part in level)
+
+
+def _of_modules(own: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield the parameters and buffers of modules, by path."""
+    torch = sys.modules.get("torch")
+    for name, value in own:
+        if torch is None or not issubclass(type(value), torch.nn.Module):
+            continue
+        with contextlib.suppress(AttributeError):  # its __init__ was never run
+            for path, member in (*value.named_parameters(), *value.named_buffers()):
+                yield f"{name}.{path}", member
 
 
 def _overlapped(spans: Sequence[Span], value: Any) -> Iterator[Span]:
@@ -53,15 +79,6 @@ def _overlapped(spans: Sequence[Span], value: Any) -> Iterator[Span]:
             if span[0] >= address + nbytes:
                 return
             yield span
-
-
-def steps_from(value: Any) -> Iterator[Any]:
-    """Yield what a few steps lead to from a value, whatever holds it."""
-    level: list[tuple[str, Any]] = [("", value)]
-    seen: set[int] = set()
-    for _ in range(_DEPTH):
-        level = list(_next_level(level, seen))
-        yield from (part for _, part in level)
 
 
 def _next_level(level: Iterable[tuple[str, Any]], seen: set[int]) -> Iterable[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from nbshm.errors import CannotSend
 from nbshm.memory.address_space import AddressSpace
-from nbshm.memory.buffers import Buffers
+from nbshm.memory.buffers import Buffer, Buffers
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.contents import tensors_and_arrays
 from nbshm.memory.decisions import Copied, decide
@@ -19,6 +19,8 @@ from nbshm.memory.placing import carry_out
 from nbshm.memory.segments import Segments
 from nbshm.memory.slots import Argument, Locals, slots_in
 from nbshm.refusals import refusal
+
+_COPY = "Share its {method}(), or leave it to the parallel cell, which copies it in and back."
 
 Mappings: TypeAlias = Sequence[MutableMapping[Any, Any]]
 
@@ -100,11 +102,24 @@ def _refusal(decision: Copied, buffers: Buffers, names: NotebookNames, known: Ma
     path = names.name_of(region.address, region.nbytes) or "the value (unnamed)"
     arrays = [buffers[number].keeper for number in region.numbers if buffers[number].kind == "array"]
     if arrays:
-        reason, method = Holders(arrays, known).in_words(arrays[0]), "copy"
+        reason, remedy = Holders(arrays, known).in_words(arrays[0]), _COPY.format(method="copy")
     else:
-        reason, method = why_storage_stays(buffers[region.numbers[0]].keeper), "clone"
-    remedy = f"Share its {method}(), or leave it to the parallel cell, which copies it in and back."
+        reason, remedy = _about_storage(buffers[region.numbers[0]], known[0])
     return CannotSend(path, reason=reason, remedy=remedy, action="share")
+
+
+def _about_storage(buffer: Buffer, namespace: MutableMapping[Any, Any]) -> tuple[str, str]:
+    """Return why a storage can't be moved, and what to do."""
+    from nbshm.memory.graphs import names_of_graphs  # noqa: PLC0415  # imports torch, which is there
+
+    graphs = names_of_graphs(buffer.holders, namespace)
+    reason = why_storage_stays(buffer.keeper, graphs)
+    if graphs and buffer.keeper.resizable():
+        return (
+            reason,
+            f"Use `del {', '.join(graphs)}`, or call backward(), which frees the graph, and share it then.",
+        )
+    return reason, _COPY.format(method="clone")
 
 
 def _name(value: Any, namespace: MutableMapping[Any, Any]) -> str:

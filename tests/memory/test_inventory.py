@@ -66,6 +66,13 @@ def test_containers_and_modules_are_one_line_for_each_way(notebook: Notebook):
     ]
 
 
+def test_an_array_without_a_name_is_not_said_to_be_held_by_a_list_too(notebook: Notebook):
+    notebook["held"] = [np.zeros(3)]
+    notebook.run("", "held")
+    (entry,) = inventory(notebook, "held").entries
+    assert entry.why == "it has no name of its own, but is held by the list 'held'"
+
+
 def test_what_a_frame_holds_is_a_snapshot_of_the_last_run(notebook: Notebook):
     notebook["frame"] = pd.DataFrame({"a": np.arange(100.0)})
     (entry,) = inventory(notebook, "frame").entries

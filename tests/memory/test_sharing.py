@@ -201,6 +201,38 @@ def test_what_cannot_be_shared_is_refused_with_the_reason(shared: Notebook, sour
         run(shared, "nbshm.share(x)")
 
 
+MODEL = "model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))\n"
+
+
+def test_a_parameter_that_a_graph_has_saved_is_refused_by_its_path_and_that_graphs_name(shared: Notebook):
+    run(shared, MODEL + "losses = [model(torch.ones(2, 3)).sum()]")
+    with pytest.raises(nbshm.CannotSend) as refused:
+        run(shared, "nbshm.share(model)")
+    assert str(refused.value) == (
+        "cannot share 'model.2.weight': what was computed from it is still there "
+        "(an autograd graph: losses). "
+        "Use `del losses`, or call backward(), which frees the graph, and share it then."
+    )
+    run(shared, "del losses\nnbshm.share(model)")
+    assert all(in_segment(shared, parameter) for parameter in shared["model"].parameters())
+
+
+def test_what_is_left_of_a_graph_after_backward_keeps_no_parameter_from_moving(shared: Notebook):
+    run(shared, MODEL + "loss = model(torch.ones(2, 3)).sum(); loss.backward()\nnbshm.share(model)")
+    parameters = list(shared["model"].parameters())
+    assert all(in_segment(shared, parameter) for parameter in parameters)
+    before = parameters[0].grad.clone()
+    run(shared, "model(torch.ones(2, 3)).sum().backward()")
+    assert torch.equal(parameters[0].grad, 2 * before)
+
+
+def test_a_consumer_that_cannot_be_seen_counts_beside_the_rest_of_a_graph(shared: Notebook):
+    run(shared, "p = torch.nn.Parameter(torch.ones(3)); loss = (2 * p).sum(); loss.backward()")
+    run(shared, "view = torch.from_dlpack(p.detach())")
+    with pytest.raises(nbshm.CannotSend, match="cannot share 'p': "):
+        run(shared, "nbshm.share(p)")
+
+
 def test_where_one_part_is_refused_none_has_moved(shared: Notebook):
     run(shared, "good, bad = torch.ones(3), np.ones(3); keep = [bad]")
     with pytest.raises(nbshm.CannotSend, match="cannot share 'bad'"):
