@@ -27,7 +27,7 @@ from nbshm.processes.start_methods import ForkMethod, ForkserverMethod, Method, 
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.workers import Workers
 
-_LAST_MOMENT = 5.0  # seconds; a forkserver without workers ends in a hundredth of one
+_LAST_MOMENT = 1.0  # seconds; a forkserver without workers ends in a hundredth of one
 
 PRELOAD = ("nbshm.worker.preload",)
 

@@ -1,9 +1,8 @@
 """nbshm's own forkserver: started ahead, kept out of the way of interrupts, renewed when it has to be.
 
 The standard library's forkserver is a singleton that belongs to the user's own code too; this is another
-instance of its class. Like any, it ends when nobody holds the write end of its *alive* pipe any more: the
-kernel and each worker that was started by it hold one, so a server that was renewed goes with its last
-worker.
+instance of its class. Like any, it ends when nobody holds the write end of its *alive* pipe any more: each
+worker that was started by it holds one, and the kernel as long as it has to know how its workers end.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing import forkserver
 from typing import Any
 
@@ -24,6 +24,18 @@ from nbshm.processes.temporary import files_in
 from nbshm.processes.trackers import ensure_tracker
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A process asked for: where its pid and its exit code are read, where it is written to.
+
+    `done` is to be called once, when nothing more has to be known of it.
+    """
+
+    status: int
+    data: int
+    done: Callable[[], None]
+
+
 class Generation:
     """One forkserver, from its start on; `preload` are the modules that it imports."""
 
@@ -32,6 +44,9 @@ class Generation:
         self._forkserver = _StartedOnce()
         self._forkserver.set_forkserver_preload(list(preload))
         self._directory: Directory | None = None
+        self._counting = threading.Lock()
+        self._children = 0
+        self._retired = False
 
     @property
     def pid(self) -> int | None:
@@ -47,18 +62,37 @@ class Generation:
         if self.pid is not None:
             sweeper.begin_groups(self.pid)
 
-    def connect(self, fds: list[int]) -> tuple[int, int]:
-        """Have a process forked that holds `fds`; return where its pid is read and where it is written to."""
+    def connect(self, fds: list[int]) -> Child:
+        """Have a process forked that holds `fds`."""
         status, data = self._forkserver.connect_to_new_process(fds)
-        return status, data
+        with self._counting:
+            self._children += 1
+        return Child(status=status, data=data, done=self._done)
 
-    def let_go(self) -> int | None:
-        """Let the process end with its last worker; return the process id that has to be waited for."""
-        pid = let_go(self._forkserver)
+    def retire(self) -> None:
+        """Let the process end when all that has to be known of its children is known.
+
+        It would end with its last child, and may do so before it has told that child's exit code.
+        """
+        with self._counting:
+            self._retired = True
+            alone = not self._children
+        if alone:
+            self.let_go()
+
+    def _done(self) -> None:
+        with self._counting:
+            self._children -= 1
+            alone = self._retired and not self._children
+        if alone:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Let the process end with its last child."""
+        let_go(self._forkserver)
         if self._directory is not None:  # where it listens, to nobody any more
             self._directory.close()
             self._directory = None
-        return pid
 
     def forget(self) -> None:
         """Let go in a forked child of the kernel: its life should not prolong the process's."""
@@ -71,7 +105,7 @@ class Server:
     def __init__(self, sweeper: Sweeper, *, preload: Sequence[str]) -> None:
         self._sweeper = sweeper
         self._changing = threading.RLock()
-        self._retired: set[int] = set()
+        self._retired: dict[int, Generation] = {}
         self._current = Generation(preload)
         self._next: Generation | None = None
 
@@ -92,8 +126,8 @@ class Server:
             if self.pid is None:
                 self._current.start(self._sweeper)
 
-    def connect(self, fds: list[int]) -> tuple[int, int]:
-        """Have a process forked that holds `fds`; return where its pid is read and where it is written to."""
+    def connect(self, fds: list[int]) -> Child:
+        """Have a process forked that holds `fds`."""
         self.ensure_started()
         try:
             return self._current.connect(fds)
@@ -137,31 +171,31 @@ class Server:
         """End the server that was to follow."""
         with self._changing:
             coming, self._next = self._next, None
-            pid = coming.let_go() if coming is not None else None
-            if pid is not None:
-                self._end(pid)
+            if coming is not None and coming.pid is not None:
+                self._end(coming.pid, coming)
 
     def close(self) -> None:
         """End all servers at once, and everything that still is in their process groups."""
         with self._changing:
             self.drop_next()
             self.renew()
-            for pid in self._retired:
-                self._end(pid)
+            for pid, generation in self._retired.items():
+                self._end(pid, generation)
             self._retired.clear()
 
     def forget(self) -> None:
         """Let go in a forked child of the kernel: its life should not prolong the servers'."""
-        for generation in (self._current, self._next):
+        for generation in (self._current, self._next, *self._retired.values()):
             if generation is not None:
                 generation.forget()
 
     def _retire(self, generation: Generation) -> None:
-        pid = generation.let_go()
-        if pid is not None:
-            self._retired.add(pid)
+        if generation.pid is not None:
+            self._retired[generation.pid] = generation
+        generation.retire()
 
-    def _end(self, pid: int) -> None:
+    def _end(self, pid: int, generation: Generation) -> None:
+        generation.let_go()
         _kill(pid)
         _has_ended(pid, 0)
         self._sweeper.end_groups(pid)
@@ -171,7 +205,7 @@ class Server:
         if self.pid is not None and _has_ended(self.pid, os.WNOHANG):
             self.renew()
         for pid in [pid for pid in self._retired if _has_ended(pid, os.WNOHANG)]:
-            self._retired.remove(pid)
+            self._retired.pop(pid).let_go()
             self._sweeper.end_groups(pid)
 
 

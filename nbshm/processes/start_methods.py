@@ -15,7 +15,7 @@ import os
 import socket
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from multiprocessing import (
     context,
@@ -108,9 +108,10 @@ class _ForkserverPopen(popen_forkserver.Popen):
 
     def _launch(self, process_obj: WorkerProcess) -> None:
         data = _pickled(process_obj, self)
-        self.sentinel, write_end = self._server.connect(self._fds)
-        self.finalizer = _closing(self, self.sentinel, write_end)
-        with open(write_end, "wb") as to_child:  # noqa: PTH123  # a descriptor, not a path
+        child = self._server.connect(self._fds)
+        self.sentinel = child.status
+        self.finalizer = _closing(self, child.status, child.data, child.done)
+        with open(child.data, "wb") as to_child:  # noqa: PTH123  # a descriptor, not a path
             to_child.write(data)
 
     @functools.cached_property
@@ -145,7 +146,9 @@ def _spawn(pipe: int, fds: list[int]) -> int:
     return util.spawnv_passfds(os.fsencode(spawn.get_executable()), command, [*fds, tracker, pipe])
 
 
-def _closing(popen: Any, sentinel: int, write_end: int) -> util.Finalize:
+def _closing(
+    popen: Any, sentinel: int, write_end: int, then: Callable[[], None] = lambda: None
+) -> util.Finalize:
     """Return what closes the popen's descriptors; until then the child's `parent_process()` counts as alive.
 
     The child takes the end of the pipe that it was started through for its parent's end.
@@ -155,6 +158,7 @@ def _closing(popen: Any, sentinel: int, write_end: int) -> util.Finalize:
     def close() -> None:
         os.close(sentinel)
         os.close(kept)
+        then()
 
     return util.Finalize(popen, close)
 

@@ -178,3 +178,11 @@ def test_a_start_method_that_was_open_is_open_again():
     with start_method_kept():
         multiprocessing.get_start_method()
     assert multiprocessing.get_start_method(allow_none=True) is None
+
+
+def test_a_renewed_server_tells_the_exit_codes_of_all_its_workers(own_launcher):
+    for _ in range(10):  # its last worker's end and the end of those who hold it come at the same time
+        with supervised(own_launcher, "forkserver", 2, "echo") as (supervisor, _):
+            own_launcher._server.renew()
+            list(supervisor)
+            assert supervisor.verdict.ending == "finished"
