@@ -88,7 +88,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             values, board = (stack.enter_context(_memory_file(name)) for name in ("values", "board"))
             _write(values, packed.program.values)
             job = _job(body, packed.program, placement, session, options)
-        session.sent = packed.names
+        session.sent, session.mirrored = packed.names, placement.mirrored
         yield Departure(
             job=job,
             names=packed.names,

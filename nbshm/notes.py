@@ -70,13 +70,13 @@ def about(edited: Iterable[str], private: Iterable[str]) -> Iterator[str]:
 
 
 def about_mirrors(mirrored: Iterable[str]) -> Iterator[str]:
-    """Say which arrays a background run only brings back when it ends."""
+    """Say under which names there is memory that a background run only brings back when it ends."""
     names = list(dict.fromkeys(mirrored))  # a dictionary's name stands for each of its arrays
     if names:
-        are, they = ("is", "it") if len(names) == 1 else ("are", "them")
         yield (
-            f"{listed(names)} {are} mirrored, as more than a name holds {they}: what the ranks write there "
-            "is copied back when the run ends, over what the notebook writes there until then."
+            f"{listed(names)} {'is' if len(names) == 1 else 'are'} mirrored (%shm_status says why): "
+            "what the ranks write there is copied back when the run ends, "
+            "over what the notebook writes there until then."
         )
 
 

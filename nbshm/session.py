@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nbshm.living import LivingRuns
@@ -19,6 +19,7 @@ from nbshm.sharing import sharing_for
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from nbshm.memory.naming import Span
     from nbshm.memory.segments import Segments
 
 
@@ -33,6 +34,7 @@ class Session:
         self.runs = LivingRuns()
         self.last: Run | None = None
         self.sent: frozenset[str] = frozenset()  # the names that the last run was given
+        self.mirrored: Sequence[Span] = ()  # the memory that was copied in for it, to be copied back
         keeper = self.launcher.keeper
         self._plain = PlainMultiprocessing(
             self.notebook, keeper=lambda: keeper.address, for_children=keeper.ensure_started

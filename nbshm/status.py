@@ -21,6 +21,8 @@ def overview(session: Session) -> list[str]:
     inventory = take_inventory(
         mappings=session.mappings(),
         sent=session.sent,
+        mirrored=session.mirrored,
+        lent=[span for run in session.runs for span in run.mirrored],
         histories=_histories(session),
         segments=session.segments,
     )

@@ -32,7 +32,7 @@ class Holders:
     def __init__(self, arrays: Sequence[Any], known: Sequence[Mapping[Any, Any]]) -> None:
         self._namespace = known[0]
         owners = {id(owner): owner for owner in map(_root, arrays)}
-        self._named = {id(_root(value)) for mapping in known for value in _arrays_in(mapping)}
+        self._named = {id(_root(value)) for mapping in known for _, value in _arrays_in(mapping)}
         ours = {id(_holder(mapping)) for mapping in known} | {id(arrays), id(owners)}
         self._found: dict[int, list[Any]] = {key: [] for key in owners}
         for container in _suspects(gc.get_objects()):
@@ -46,8 +46,8 @@ class Holders:
                 elif type(array) is not sys.modules["numpy"].ndarray:
                     self._found[id(_root(array))].append(array)  # its name can't be bound to another
 
-    def in_words(self, array: Any) -> str:
-        """Return why an array can't be moved, as a clause."""
+    def in_words(self, array: Any, *, told_of: str | None = None) -> str:
+        """Return why an array can't be moved, as a clause about what is known by the name `told_of`."""
         owner = _root(array)
         kind = type(owner)
         if kind is not sys.modules["numpy"].ndarray:
@@ -59,7 +59,15 @@ class Holders:
         held_by = listed(list(dict.fromkeys(holders))) or _NAMELESS
         if id(owner) not in self._named:
             return f"it has no name of its own, but is held by {held_by}"
+        names = self._names_for(owner)
+        if told_of is not None and names and told_of not in names:
+            return f"it is held by {held_by}, and named {listed(names)} too"
         return f"it is held by {held_by} too"
+
+    def _names_for(self, owner: Any) -> list[str]:
+        """Return the person's names for an array and its views."""
+        own = ((name, value) for name, value in _arrays_in(self._namespace) if not str(name).startswith("_"))
+        return [str(name) for name, value in own if _root(value) is owner]
 
     def _describe(self, holder: Any) -> str:
         kind = type(holder)  # a lazy object acts on `isinstance`
@@ -92,8 +100,8 @@ class Holders:
         return with_article(kind)
 
 
-def _arrays_in(mapping: Mapping[Any, Any]) -> list[Any]:
-    return [value for value in list(mapping.values()) if is_array(value)]
+def _arrays_in(mapping: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    return [(name, value) for name, value in list(mapping.items()) if is_array(value)]
 
 
 def why_storage_stays(storage: Any, graphs: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.contents import arrays_of_libraries, tensors_and_arrays
 from nbshm.memory.holders import Holders, why_storage_stays
 from nbshm.memory.names import NotebookNames
-from nbshm.memory.naming import memory_span
+from nbshm.memory.naming import Span, memory_span, overlapped
 from nbshm.memory.reach import is_array
 from nbshm.memory.segments import Segments
 
@@ -59,13 +59,16 @@ def take_inventory(
     *,
     mappings: Sequence[MutableMapping[Any, Any]],
     sent: frozenset[str],
+    mirrored: Sequence[Span],
+    lent: Sequence[Span],
     histories: Mapping[str, Any],
     segments: Segments,
 ) -> Inventory:
     """List what is shared under the names of the first mapping, the notebook's namespace.
 
-    `sent` are the names that the last run was given: what of them did not move was mirrored. `histories` are
-    values by what keeps them beside the person's names, asked in this order.
+    `sent` are the names that the last run was given, `mirrored` the memory that was copied in for it, and
+    `lent` what runs that are alive will write to when they end. `histories` are values by what keeps them
+    beside the person's names, asked in this order.
     """
     with AddressSpace() as space:
         # The names first: whatever holds an array later counts as a holder.
@@ -73,11 +76,13 @@ def take_inventory(
             namespace=mappings[0],
             names=NotebookNames(*mappings),
             sent=sent,
+            mirrored=sorted(mirrored),
+            lent=sorted(lent),
             segments=segments,
             space=space,
         )
         entries = [entry for name, value in _named(mappings[0]) for entry in look.entries(name, value)]
-    told = tuple(_with_holders(entries, look.mirrored, mappings))
+    told = tuple(_with_holders(entries, look.held, mappings))
     seen = {fd for entry in told for fd in entry.segments}
     return Inventory(
         entries=told,
@@ -90,14 +95,16 @@ def take_inventory(
 
 @dataclass(slots=True, kw_only=True)
 class _Look:
-    """Looks at one name after the other; `mirrored` are arrays whose holders are to be found."""
+    """Looks at one name after the other; `held` are arrays whose holders are to be found."""
 
     namespace: Mapping[Any, Any]
     names: NotebookNames
     sent: frozenset[str]
+    mirrored: Sequence[Span]
+    lent: Sequence[Span]
     segments: Segments
     space: AddressSpace
-    mirrored: list[Any] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
 
     def entries(self, name: str, value: Any) -> Iterator[Entry]:
         """Yield what is shared under a name."""
@@ -118,16 +125,16 @@ class _Look:
             return None
         if self.segments.find(*span) is not None:
             return "moved"
-        if name in self.sent and self._is_mirrored(part):
+        if self._is_mirrored(name, part):
             return "mirrored"
         return None if self.space.shared_file(*span) is None else "by others"
 
-    def _is_mirrored(self, part: Any) -> bool:
-        """Tell whether what is not moved is not going to be."""
-        if is_array(part):
-            return not part.dtype.hasobject and self.names.family_of(part) is None
-        storage = part.untyped_storage()
-        return not storage.resizable() and not storage.is_shared()
+    def _is_mirrored(self, name: str, part: Any) -> bool:
+        """Tell whether it is now, or was for the last run and would be again."""
+        if any(overlapped(self.lent, part)):
+            return True
+        was_mirrored = name in self.sent and any(overlapped(self.mirrored, part))
+        return was_mirrored and not (is_array(part) and self.names.family_of(part))
 
     def _entry(self, name: str, value: Any, how: How, parts: list[Any]) -> Entry:
         entry = _entry(name, value, how, parts)
@@ -136,7 +143,7 @@ class _Look:
             fds = sorted({segment.fd for segment in found if segment is not None})
             return replace(entry, segments=tuple(fds))
         if how == "mirrored" and is_array(parts[0]):
-            self.mirrored.append(parts[0])
+            self.held.append(parts[0])
         elif how == "mirrored":
             return replace(entry, why=self._why_storage_stays(parts))
         return entry
@@ -183,7 +190,7 @@ def _with_holders(
     for entry in entries:
         unexplained = entry.how == "mirrored" and not entry.why
         if unexplained and holders is not None:
-            yield replace(entry, why=holders.in_words(next(arrays)))
+            yield replace(entry, why=holders.in_words(next(arrays), told_of=entry.name))
         else:
             yield entry
 

@@ -32,7 +32,7 @@ def names_of(names: Mapping[Any, Any], spans: Sequence[Span]) -> list[str | None
     sought = sorted(spans)
     for level in itertools.islice(levels(names), _DEPTH):
         for name, value in level:
-            for span in _overlapped(sought, value):
+            for span in overlapped(sought, value):
                 found.setdefault(span, name)
         if len(found) == len(sought):
             break
@@ -69,7 +69,7 @@ def _of_modules(own: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{path}", member
 
 
-def _overlapped(spans: Sequence[Span], value: Any) -> Iterator[Span]:
+def overlapped(spans: Sequence[Span], value: Any) -> Iterator[Span]:
     """Yield the spans, of those in order, that the memory of a value overlaps."""
     place = _span(value, _ADDRESSED)
     if place is not None:

@@ -131,11 +131,12 @@ def test_an_interrupt_ends_the_wait_and_not_the_run(prepared, ready):
 def test_a_mirrored_array_is_told_and_comes_back_at_the_end(prepared, ready):
     start(prepared, ready, holder="[seen]")
     assert prepared.value("seen.tolist()") == [0.0, 0.0]
+    assert "mirrored: it is held by the list 'holder' too" in prepared.run("%shm_status").text
     refused = prepared.run("%%parallel nprocs=2\nseen[rank] = 5")
     assert refused.error[0] == "CannotSend", refused.text
     assert "cannot share 'seen': it is copied back to the notebook when job (In [" in refused.text
     told = prepared.run("go[0] = 1; job.wait()").text
-    assert "nbshm: seen is mirrored, as more than a name holds it" in told
+    assert "nbshm: seen is mirrored (%shm_status says why): what the ranks" in told
     assert prepared.value("seen.tolist()") == [2.0, 2.0]
     prepared.run("%%parallel nprocs=2\nseen[rank] = 5").check()
 

@@ -84,6 +84,7 @@ class Notebook:
         self.namespace: dict[str, Any] = {}
         self.out: dict[int, Any] = {}
         self.segments = Segments()
+        self.mirrored: list[tuple[int, int]] = []
         self._children = children
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -105,6 +106,7 @@ class Notebook:
     ) -> list[Any]:
         """Run code in children on the names; `result` is what it binds."""
         payload, placement = self.place(*wanted, is_shared=is_shared)
+        self.mirrored = placement.mirrored
         with placement:
             try:
                 for rank, child in enumerate(self._children[:ranks]):

@@ -14,6 +14,8 @@ def inventory(notebook: Notebook, *sent: str, **histories) -> Inventory:
     return take_inventory(
         mappings=[notebook.namespace, notebook.out],
         sent=frozenset(sent),
+        mirrored=notebook.mirrored,
+        lent=(),
         histories=histories,
         segments=notebook.segments,
     )
@@ -66,11 +68,41 @@ def test_containers_and_modules_are_one_line_for_each_way(notebook: Notebook):
     ]
 
 
+def test_what_a_living_run_mirrors_is_listed_whatever_runs_were_since(notebook: Notebook):
+    notebook["model"] = torch.nn.Linear(3, 2)
+    notebook["loss"] = (notebook["model"].weight ** 2).sum()
+    _, placement = notebook.place("model")
+    with placement:
+        found = take_inventory(
+            mappings=[notebook.namespace, notebook.out],
+            sent=frozenset(),
+            mirrored=(),
+            lent=placement.mirrored,
+            histories={},
+            segments=notebook.segments,
+        ).entries
+    assert [(entry.name, entry.shape, entry.how, entry.why) for entry in found] == [
+        (
+            "model",
+            "1 tensor",
+            "mirrored",
+            "what was computed from it is still there (an autograd graph: loss)",
+        ),
+        ("model", "1 tensor", "moved", ""),
+    ]
+
+
 def test_an_array_without_a_name_is_not_said_to_be_held_by_a_list_too(notebook: Notebook):
     notebook["held"] = [np.zeros(3)]
     notebook.run("", "held")
     (entry,) = inventory(notebook, "held").entries
     assert entry.why == "it has no name of its own, but is held by the list 'held'"
+    notebook["first"] = notebook["held"][0]
+    notebook.run("", "held", "first")
+    assert [(entry.name, entry.why) for entry in inventory(notebook, "held", "first").entries] == [
+        ("held", "it is held by the list 'held', and named first too"),
+        ("first", "it is held by the list 'held' too"),
+    ]
 
 
 def test_what_a_frame_holds_is_a_snapshot_of_the_last_run(notebook: Notebook):
