@@ -84,9 +84,15 @@ def _start_method(text: str) -> StartMethod:
     raise ValueError(text)
 
 
+_TAKEN = frozenset({"rank", "nprocs", "nbshm", "In", "Out", "get_ipython", "exit", "quit"})
+"""Names that a cell or IPython has for something else."""
+
+
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
+        raise ValueError(text)
+    if not _TAKEN.isdisjoint(names):
         raise ValueError(text)
     if len(set(names)) < len(names):
         raise ValueError(text)
@@ -198,7 +204,7 @@ OPTIONS: tuple[Option, ...] = (
         default="none",
         session=False,
         meaning="name to bind to the running job; the cell ends at once",
-        allowed="the name of a variable",
+        allowed="the name of a variable that is neither the cell's own (rank) nor IPython's (Out)",
         read=_name,
         also_called=("bg", "job", "detach", "asynchronous", "async", "nowait"),
     ),

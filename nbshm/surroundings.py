@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from nbshm.attributes import followed
@@ -35,12 +36,15 @@ class WarningFilter(NamedTuple):
 class Surroundings:
     """The notebook's surroundings as they were when the cell started, the same for all ranks.
 
-    `argv`, `authkey` and `start_method` (None if open yet) are what multiprocessing gives to children.
-    `threads` is for torch and the BLAS in each worker, None to leave them as they are. `port` is free for the
-    rendezvous of `torch.distributed`.
+    `umask` and `cpus` (those that the process may run on) are None where the system does not tell. `argv`,
+    `authkey` and `start_method` (None if open yet) are what multiprocessing gives to children. `threads` is
+    for torch and the BLAS in each worker, None to leave them as they are. `port` is free for the rendezvous
+    of `torch.distributed`.
     """
 
     directory: str | None
+    umask: int | None
+    cpus: frozenset[int] | None
     argv: tuple[str, ...]
     authkey: bytes
     start_method: str | None
@@ -62,6 +66,8 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
     """
     return Surroundings(
         directory=_directory(),
+        umask=_umask(),
+        cpus=frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         argv=tuple(sys.argv),
         authkey=bytes(multiprocessing.current_process().authkey),
         start_method=multiprocessing.get_start_method(allow_none=True),
@@ -95,6 +101,16 @@ def _directory() -> str | None:
         return os.getcwd()  # noqa: PTH109  # a string is what travels
     except FileNotFoundError:  # it was removed; a worker then stays where it started
         return None
+
+
+def _umask() -> int | None:
+    """Read the mask for new files where it need not be set for that, which other threads would see."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.search(r"^Umask:\s*([0-7]+)$", status, re.MULTILINE)
+    return int(found[1], 8) if found else None
 
 
 def _warning_filters() -> Iterator[WarningFilter]:

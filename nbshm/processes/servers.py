@@ -128,13 +128,17 @@ class Server:
 
     def connect(self, fds: list[int]) -> Child:
         """Have a process forked that holds `fds`."""
-        self.ensure_started()
-        try:
-            return self._current.connect(fds)
-        except (FileNotFoundError, ConnectionRefusedError):  # a cleaner of temporary files takes its socket
-            self.renew()
+        with self._changing:
             self.ensure_started()
-        return self._current.connect(fds)
+            try:
+                return self._current.connect(fds)
+            except (
+                FileNotFoundError,
+                ConnectionRefusedError,
+            ):  # a cleaner of temporary files takes its socket
+                self.renew()
+                self.ensure_started()
+            return self._current.connect(fds)
 
     def renew(self) -> None:
         """Let new workers come from a new server; the one in use ends with its last worker."""

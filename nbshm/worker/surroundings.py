@@ -51,6 +51,10 @@ def rehearse() -> None:
 def _enter(surroundings: Surroundings) -> None:
     if surroundings.directory is not None:
         os.chdir(surroundings.directory)
+    if surroundings.umask is not None:
+        os.umask(surroundings.umask)
+    if surroundings.cpus is not None and surroundings.cpus != os.sched_getaffinity(0):
+        os.sched_setaffinity(0, surroundings.cpus)
     sys.path[:] = surroundings.path
     sys.argv[:] = surroundings.argv
     multiprocessing.current_process().authkey = surroundings.authkey

@@ -59,13 +59,16 @@ def test_the_process_state_is_the_notebooks(notebook, tmp_path):
         "os.environ['TZ'] = 'Asia/Tokyo'\n"
         "sys.setrecursionlimit(2345)\n"
         "logging.getLogger().setLevel(logging.DEBUG)\n"
+        "os.umask(0o027)\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
     )
     code = (
         "import logging, os, sys, time\n"
         "result = (os.getcwd(), sys.path[-1], os.environ['NOW'], 'GONE' in os.environ,\n"
-        "  time.localtime(0).tm_hour, sys.getrecursionlimit(), logging.getLogger().level)"
+        "  time.localtime(0).tm_hour, sys.getrecursionlimit(), logging.getLogger().level,\n"
+        "  os.umask(0), len(os.sched_getaffinity(0)))"
     )
-    expected = (str(tmp_path), "/nowhere/else", "yes", False, 9, 2345, 10)
+    expected = (str(tmp_path), "/nowhere/else", "yes", False, 9, 2345, 10, 0o027, 1)
     assert notebook.worker(code, GONE="since") == expected
 
 
