@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from nbshm.errors import CannotSend
 from nbshm.processes.kernel_signals import interrupts_put_off
 
 if TYPE_CHECKING:
@@ -100,14 +101,19 @@ def share(x: T) -> T:
     _renew_locals(sys._getframe())  # noqa: SLF001  # as below
     argument = slots.Argument(given)
     sharer = _here.sharer
-    with interrupts_put_off():  # in the middle of it, memory has been moved in part
-        shared: T = sharing.share(
-            argument,
-            sys._getframe(1),  # noqa: SLF001  # documented, and the only way to know the caller
-            mappings=sharer.mappings(),
-            segments=sharer.segments,
-        )
-        return shared
+    try:
+        with interrupts_put_off():  # in the middle of it, memory has been moved in part
+            shared: T = sharing.share(
+                argument,
+                sys._getframe(1),  # noqa: SLF001  # documented, and the only way to know the caller
+                mappings=sharer.mappings(),
+                segments=sharer.segments,
+            )
+            return shared
+    except CannotSend as error:  # its traceback would hold what is refused, and be why it is the next time
+        del given, argument
+        _renew_locals(sys._getframe())  # noqa: SLF001  # as above
+        raise error.with_traceback(None) from error.__cause__
 
 
 def _renew_locals(frame: FrameType) -> None:

@@ -49,6 +49,15 @@ def test_a_refusal_names_the_array_and_who_holds_it(shared_notebook: Kernel):
     )
 
 
+def test_what_was_refused_is_shared_once_nothing_else_holds_it(shared_notebook: Kernel):
+    refused = shared_notebook.run(
+        "import numpy as np, nbshm\nagain = np.ones(3); store = [again]\nnbshm.share(again)"
+    )
+    assert refused.error is not None
+    shared_notebook.run("del store\nagain = nbshm.share(again)").check()
+    assert shared_notebook.value("again.tolist()") == [1, 1, 1]
+
+
 def test_the_status_lists_names_rooms_and_what_keeps_memory(shared_notebook: Kernel):
     shared_notebook.run(
         "import numpy as np, nbshm\nwide, pinned = np.zeros((4, 5)), np.ones(6); store = [pinned]"
