@@ -66,7 +66,7 @@ def test_a_view_that_only_a_list_holds_follows_a_big_tensor(notebook: Notebook):
 
 def test_a_graph_keeps_parameters_where_they_are_until_it_is_gone(notebook: Notebook):
     layer = notebook["layer"] = torch.nn.Linear(600, 600)
-    loss = layer(torch.ones(1, 600)).sum()
+    loss = layer(torch.ones(1, 600, requires_grad=True)).sum()  # whose gradient needs the weight
     notebook.run("layer.weight.data[0, 0] = 5", "layer")
     assert layer.weight[0, 0] == 5
     assert not in_segment(notebook, layer.weight)
