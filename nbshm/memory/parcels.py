@@ -48,6 +48,7 @@ def pack(
             pickled=pickled,
             places=Places(places[number] for number in range(len(buffers))),
             segments=tuple(segment.nbytes for segment in segments),
+            cuda=tuple(mapping.cuda_place_of(storage) for storage in buffers.cuda),
         ),
         segments,
     )

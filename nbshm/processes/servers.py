@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class Generation:
         """Start the process; what it imports is not waited for."""
         ensure_tracker()  # it unblocks SIGINT behind it, so it comes first
         self._directory = Directory(sweeper)
-        with interrupts_blocked(), start_method_kept(), files_in(self._directory.path):
+        with interrupts_blocked(), start_method_kept(), files_in(self._directory.path), _main_described():
             self._forkserver.ensure_running()
         if self.pid is not None:
             sweeper.begin_groups(self.pid)
@@ -220,6 +221,19 @@ class _StartedOnce(forkserver.ForkServer):
         """Start it, unless it has been started."""
         if _pid(self) is None:
             super().ensure_running()
+
+
+@contextlib.contextmanager
+def _main_described() -> Iterator[None]:
+    """Let multiprocessing look at the notebook's `__main__`, which has no `__spec__` after `%reset`."""
+    main = vars(sys.modules["__main__"])
+    missing = "__spec__" not in main
+    main.setdefault("__spec__", None)
+    try:
+        yield
+    finally:
+        if missing:
+            del main["__spec__"]
 
 
 @contextlib.contextmanager

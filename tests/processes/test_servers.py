@@ -186,3 +186,10 @@ def test_a_renewed_server_tells_the_exit_codes_of_all_its_workers(own_launcher):
             own_launcher._server.renew()
             list(supervisor)
             assert supervisor.verdict.ending == "finished"
+
+
+def test_a_server_starts_where_main_says_nothing_of_itself(server, monkeypatch):
+    monkeypatch.delattr(sys.modules["__main__"], "__spec__")  # as `%reset` leaves it
+    server.ensure_started()
+    assert server.pid
+    assert not hasattr(sys.modules["__main__"], "__spec__")
