@@ -36,6 +36,14 @@ def work(seconds):
         print("at work", end="\\\\r")
 """
 
+WAIT_FOR_STANDBY = """
+import nbshm.extension
+standby, limit = nbshm.extension.current_session().launcher._standby, time.monotonic() + 60
+while len(standby) < 2:
+    assert time.monotonic() < limit
+    time.sleep(0.01)
+"""
+
 FAILURES = [
     "if rank == nprocs - 1: 1 / 0",
     "if rank == 0: os._exit(3)",
@@ -66,6 +74,10 @@ def test_thousands_of_cells_leave_nothing(tmp_path):
                 notebook.run(f"%%parallel nprocs=2 start_method={method}\nwork(0)\nrank").check()
             notebook.run(f"%%parallel nprocs=2 start_method={method}\nwork(1)").check()  # shows the live view
             notebook.run(f"%%parallel nprocs=2 start_method={method}\n1 / 0")
+        notebook.run(AS_MANY_STAND_BY).check()
+        notebook.run("%%parallel nprocs=2\ntorch.ones(1)").check()
+        notebook.run(WAIT_FOR_STANDBY, timeout=120).check()  # from the server that has imported more
+        notebook.run(NOBODY_STANDS_BY).check()
         forget_outputs(notebook)
         before, began = traces.footprint(), time.monotonic()
         notebook.run(AS_MANY_STAND_BY).check()
