@@ -21,7 +21,7 @@ READER = Reader(cells={"/cells/cell-3.py": 3}, body=BODY)
 QUEUE = """\
 Thread 0x00000000000000ab [nbshm] (most recent call first):
   File "/lib/threading.py", line 312 in wait
-  File "/work/nbshm/worker/whereabouts.py", line 90 in _follow
+  File "/lib/site-packages/nbshm/worker/whereabouts.py", line 90 in _follow
 
 Current thread 0x00000000000000aa (most recent call first):
   File "/lib/python3.11/multiprocessing/connection.py", line 395 in _recv

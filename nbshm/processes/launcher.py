@@ -91,8 +91,8 @@ class Launcher:
 
         A forkserver that has not imported `preload` is replaced by one that has, as soon as that is there.
         """
-        possible = many if can_stand_by(many) else 0
-        if possible and not self._closed:
+        possible = many if not self._closed and can_stand_by(many) else 0
+        if possible:
             self._server.start_next(preload)
             if self._server.next is not None:
                 self._standby.want(0)  # those there are would only delay it
