@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from nbshm.errors import CannotSend, NoRoom, ParallelError, RunTimedOut
-    from nbshm.failures import RankDied, RankRaised
+    from nbshm.failures.rank_errors import RankDied, RankRaised
     from nbshm.runs import Run
     from nbshm.session import Session
     from nbshm.sharing import empty, share, zeros
@@ -53,7 +53,7 @@ __all__ = [
 
 _HOMES = {
     "nbshm.errors": ("CannotSend", "NoRoom", "ParallelError", "RunTimedOut"),
-    "nbshm.failures": ("RankDied", "RankRaised"),
+    "nbshm.failures.rank_errors": ("RankDied", "RankRaised"),
     "nbshm.sharing": ("empty", "share", "zeros"),
     "nbshm.starting": ("spawn", "start_processes"),
     "nbshm.worker.ranks": ("barrier", "claim", "device", "lock", "progress"),

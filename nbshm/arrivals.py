@@ -45,7 +45,7 @@ class Arrivals:
         run = self.run
         match run.ending:
             case "failed":
-                from nbshm.failures import error_for  # noqa: PLC0415  # imports torch
+                from nbshm.failures.rank_errors import error_for  # noqa: PLC0415  # imports torch
 
                 raise error_for(run.failures, stopped=run.stopped, results=run.results, output=run.output)
             case "timed out":

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from nbshm.errors import RunInterrupted
+from nbshm.failures.stacks import Stacks
 from nbshm.jobs import Body
 from nbshm.living import LivingRun
 from nbshm.options import OptionError, Options
@@ -23,7 +24,6 @@ from nbshm.processes.workers import Workers
 from nbshm.results import Results
 from nbshm.runs import Run
 from nbshm.session import Session
-from nbshm.stacks import Stacks
 from nbshm.under_way import RunUnderWay, Task, conclude, prepare, under_way
 from nbshm.views.choice import choose_view, showing_in_its_cell
 from nbshm.views.outputs import show_failure

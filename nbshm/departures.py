@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from nbshm.errors import CannotSend
-from nbshm.forking import pack_for_fork
 from nbshm.jobs import Body, Import, Job, Program
 from nbshm.local_modules import LocalModules
 from nbshm.memory.capturing import CapturingPickler, Picklers
@@ -19,12 +18,13 @@ from nbshm.memory.placing import Placement, place
 from nbshm.notebook import Notebook
 from nbshm.options import Options
 from nbshm.packing import Needs, Packed, pack
+from nbshm.packing.forking import pack_for_fork
 from nbshm.processes.allowances import check_workers, descriptors_for
-from nbshm.processes.descriptors import Collected, collecting_descriptors
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_put_off
 from nbshm.processes.semaphores import semaphore_reducers
 from nbshm.session import Session
 from nbshm.surroundings import capture_surroundings
+from nbshm.wire.descriptors import Collected, collecting_descriptors
 
 _FOR_TORCH = ("nbshm.worker.preload_training",)
 

@@ -1,8 +1,8 @@
 """Everything that nbshm can raise, each with the message that it builds from data.
 
     ParallelError
-    ├── RankRaised    a rank's code raised: torch's ProcessRaisedException too     (nbshm.failures)
-    ├── RankDied      a rank's process died: torch's ProcessExitedException too    (nbshm.failures)
+    ├── RankRaised    a rank's code raised: torch's ProcessRaisedException too    (nbshm.failures.rank_errors)
+    ├── RankDied      a rank's process died: torch's ProcessExitedException too   (nbshm.failures.rank_errors)
     ├── RunTimedOut   a TimeoutError
     ├── CannotSend    a TypeError
     └── NoRoom        a MemoryError
@@ -18,9 +18,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from nbshm.reports import RankFailure, Stopped, stops_in_words, without_colours
-from nbshm.stacks import RankStack, stacks_in_words
-from nbshm.words import bytes_in_words, seconds_in_words
+from nbshm.failures.reports import RankFailure, Stopped
+from nbshm.failures.stacks import RankStack, stacks_in_words
+from nbshm.failures.stories import stops_in_words
+from nbshm.words import bytes_in_words, seconds_in_words, without_colours
 
 
 class ParallelError(Exception):

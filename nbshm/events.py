@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from nbshm.failures.reports import Circumstances
+from nbshm.failures.stacks import Dump
+from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.jobs import Parcel
-from nbshm.reports import Circumstances
-from nbshm.stacks import Dump
-from nbshm.tracebacks import ExceptionReport
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 

@@ -209,7 +209,7 @@ class Preparation:
     """What a child of plain multiprocessing is given before its work.
 
     `cells` are the numbers of the notebook's cells by file name. `strategy` is torch's sharing strategy if
-    the person has chosen one, `keeper` the address of who keeps what is put on queues (see `kept.py`).
+    the person has chosen one, `keeper` the address of who keeps what is put on queues (see `wire/kept.py`).
     """
 
     program: Program

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, TypeAlias
 
+from nbshm.failures.stacks import Dump, Reader, Stacks
 from nbshm.jobs import Body
 from nbshm.processes.kernel_signals import PRESSES
-from nbshm.stacks import Dump, Reader, Stacks
 
 if TYPE_CHECKING:
     from nbshm.processes.supervisor import Supervisor

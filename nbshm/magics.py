@@ -16,82 +16,14 @@ from nbshm import syntax_errors
 from nbshm.cells import current_body
 from nbshm.completion import suggest
 from nbshm.errors import ParallelError, RunInterrupted
-from nbshm.option_table import OPTIONS, help_text
+from nbshm.help_texts import DEBUG_HELP, DEFAULTS_HELP, PARALLEL_HELP, STACKS_HELP, STATUS_HELP, STRATEGY_HELP
+from nbshm.option_table import OPTIONS
 from nbshm.options import OptionError, Options, parse, parse_defaults
 from nbshm.results import Results
 from nbshm.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PARALLEL_HELP = f"""Run the cell in several processes, one for each rank.
-
-    %%parallel [key=value ...]
-    body
-
-The body runs once in each process and may use whatever the notebook has: functions, classes, values. In it,
-`rank` is 0, 1, ... nprocs-1 and `nprocs` their number; `nbshm` has what ranks need together (`nbshm.claim`,
-`nbshm.barrier`, `nbshm.lock`). CPU tensors and numpy arrays are shared: what a rank writes into them in
-place, the notebook and the other ranks see. Other assignments stay in the process that made them.
-
-The values of the last expression are the cell's result: a list by rank.
-
-Options
-{help_text()}
-
-Defaults for the session: %parallel nprocs=4. Values may be expressions of the notebook: nprocs={{n}}.
-
-Examples
-
-    %%parallel nprocs=4
-    out[rank::nprocs] = [slow(x) for x in items[rank::nprocs]]
-
-    %%parallel nprocs=4
-    for i in nbshm.claim(range(len(items))):    # each item goes to the next free rank
-        out[i] = slow(items[i])
-
-    %%parallel nprocs=2 start_method=spawn out=model,losses timeout=600
-    model, losses = train(data, seed=rank)      # afterwards model and losses are lists by rank
-"""
-
-_DEFAULTS_HELP = """Show or set the session's defaults for %%parallel.
-
-    %parallel                       show the defaults in force
-    %parallel nprocs=4 timeout=60   set some of them
-
-To run code in several processes begin a cell with %%parallel; see %%parallel? for all options.
-"""
-
-_STRATEGY_HELP = """Show or set how torch itself shares storages: here, in workers, in other children.
-
-    %shm_strategy                   show the strategies, which is in force, and the room there is
-    %shm_strategy file_system       a name in /dev/shm for each storage
-    %shm_strategy file_descriptor   a descriptor for each storage, and nothing to leave behind
-
-It is about what queues and processes of your own are sent. What a parallel cell shares needs neither.
-"""
-
-_STATUS_HELP = """Show what is shared with workers now, what room there is, and what dead processes have left.
-
-    %shm_status          list names, with how each is shared
-    %shm_status clean    remove what dead processes of yours have left in /dev/shm
-
-moved: in shared memory for good; mirrored: copied in for the last run and back, for the reason that is told;
-snapshot: read by the last run's workers without a copy for each; by others: torch or a file shares it.
-"""
-
-_STACKS_HELP = """Show where the ranks of a run are: their lines in cells, and what they wait for.
-
-    %parallel_stacks                of all runs
-    %parallel_stacks job            of a run in the background, by the name that it is bound to
-
-Ranks are not disturbed; one that sits in compiled code answers too. While a cell runs, this works where the
-front end can run other code meanwhile (ipykernel 7 in a subshell).
-"""
-
-_DEBUG_HELP = """Debug the last exception, or run code in the debugger, as IPython's %debug does.
-
-Not the exception of a rank: its frames ended with its process.
-"""
 
 _TOO_MANY_OPEN = (
     "this kernel has no file descriptors left for a run. Close files that it has open, or raise the limit "
@@ -126,7 +58,7 @@ class ParallelMagics(Magics):
         self.session = session
         self.defaults = Options()
 
-    @_Magic("cell", "parallel", _PARALLEL_HELP)
+    @_Magic("cell", "parallel", PARALLEL_HELP)
     def run_cell_in_parallel(self, line: str, cell: str) -> Results | None:  # noqa: D102  # above
         if not cell.strip():
             raise UsageError("the cell is empty: write below the %%parallel line what each rank is to run.")
@@ -147,7 +79,7 @@ class ParallelMagics(Magics):
                 raise
             raise UsageError(_TOO_MANY_OPEN) from None  # a line: IPython would open files to show a traceback
 
-    @_Magic("line", "parallel", _DEFAULTS_HELP)
+    @_Magic("line", "parallel", DEFAULTS_HELP)
     def show_or_set_defaults(self, line: str) -> None:  # noqa: D102  # above
         if line.strip():
             self.defaults = _new_defaults(line, self.defaults)
@@ -157,7 +89,7 @@ class ParallelMagics(Magics):
             if option.session:
                 print(f"{option.name}={_in_force(option.name, self.defaults)}")  # noqa: T201  # what the magic is for
 
-    @_Magic("line", "shm_strategy", _STRATEGY_HELP)
+    @_Magic("line", "shm_strategy", STRATEGY_HELP)
     def show_or_set_strategy(self, line: str) -> None:  # noqa: D102  # above
         from nbshm.memory import strategies  # noqa: PLC0415  # imports torch
 
@@ -178,7 +110,7 @@ class ParallelMagics(Magics):
         strategies.use_strategy(name)
         print(name)  # noqa: T201  # as above
 
-    @_Magic("line", "shm_status", _STATUS_HELP)
+    @_Magic("line", "shm_status", STATUS_HELP)
     def show_or_clean_shared_memory(self, line: str) -> None:  # noqa: D102  # above
         from nbshm import status  # noqa: PLC0415  # imports the memory house
 
@@ -190,7 +122,7 @@ class ParallelMagics(Magics):
             case other:
                 raise UsageError(f"%shm_status knows 'clean', not {other!r}.")
 
-    @_Magic("line", "parallel_stacks", _STACKS_HELP)
+    @_Magic("line", "parallel_stacks", STACKS_HELP)
     def show_stacks(self, line: str) -> None:  # noqa: D102  # above
         cells, name = self.session.notebook.cells, line.strip()
         living = [run for run in self.session.runs if not name or run.is_called(name)]
@@ -201,7 +133,7 @@ class ParallelMagics(Magics):
         if not living:
             print("no run is alive.")  # noqa: T201  # likewise
 
-    @_Magic("line_cell", "debug", _DEBUG_HELP)
+    @_Magic("line_cell", "debug", DEBUG_HELP)
     def debug_what_is_here(self, line: str, cell: str | None = None) -> Any:  # noqa: D102  # above
         of_a_rank = isinstance(getattr(sys, "last_value", None), (ParallelError, RunInterrupted))
         if of_a_rank and not line.strip() and cell is None:

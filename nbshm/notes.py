@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+from nbshm.failures.reports import Raised, RankFailure
+from nbshm.failures.stacks import Dump, RankStack, Reader, frames_of_other_threads, stacks_in_words
+from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.options import Options
-from nbshm.reports import Raised, RankFailure, without_colours
-from nbshm.stacks import Dump, RankStack, Reader, frames_of_other_threads, stacks_in_words
-from nbshm.tracebacks import ExceptionReport
-from nbshm.words import listed, with_article
+from nbshm.words import listed, with_article, without_colours
 
 _REMEDIES = {
     ("numpy.random", "Generator"): "Use {name}.spawn(nprocs)[rank] in the cell.",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from nbshm.cpus import allowed_cpus
+from nbshm.machine.cpus import allowed_cpus
 
 StartMethod: TypeAlias = Literal["forkserver", "spawn", "fork"]
 

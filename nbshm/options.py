@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nbshm.cpus import allowed_cpus
+from nbshm.machine.cpus import allowed_cpus
 from nbshm.option_table import OPTIONS, Option, StartMethod, start_methods
 
 _CROWDED = 4  # times the CPUs: ranks that compute then mostly wait for each other

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from nbshm.attributes import attribute
-from nbshm.chains import safe_message
 from nbshm.errors import CannotSend
+from nbshm.failures.chains import safe_message
 
 _DEPTH = 12
 _REMEDIES = {

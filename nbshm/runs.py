@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nbshm.reports import Ending, RankFailure, Stopped
-from nbshm.stacks import RankStack
+from nbshm.failures.reports import Ending, RankFailure, Stopped
+from nbshm.failures.stacks import RankStack
 from nbshm.time_report import TimeReport
 from nbshm.times import RankTimes
 

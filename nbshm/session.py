@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nbshm.living import LivingRuns
 from nbshm.local_modules import LocalModules
 from nbshm.notebook import Notebook
-from nbshm.plain import PlainMultiprocessing
+from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.processes.launcher import Launcher
 from nbshm.runs import Run
 from nbshm.sharing import sharing_for

@@ -21,12 +21,12 @@ from nbshm.errors import CannotSend
 from nbshm.extension import current_session
 from nbshm.jobs import Body, Origin
 from nbshm.options import Options, parse
+from nbshm.own_code import OWN_DIRECTORY
 from nbshm.packing import Needs
-from nbshm.processes.readiness import wait_readable
 from nbshm.processes.workers import Workers
 from nbshm.session import Session
-from nbshm.tracebacks import OWN_DIRECTORY
 from nbshm.under_way import Task
+from nbshm.wire.readiness import wait_readable
 
 # Names that no notebook has: the function may read a global called `fn` or `args`.
 _FUNCTION, _ARGUMENTS = "_nbshm_function", "_nbshm_arguments"

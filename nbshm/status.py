@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nbshm.descriptor_limit import descriptors_in_words
+from nbshm.machine.descriptor_limit import descriptors_in_words
 from nbshm.memory import leftovers, limits
 from nbshm.memory.inventory import Entry, Inventory, take_inventory
 from nbshm.words import bytes_in_words

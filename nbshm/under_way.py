@@ -19,26 +19,26 @@ from nbshm.arrivals import Arrivals
 from nbshm.departures import Departure, departing
 from nbshm.errors import ParallelError
 from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
-from nbshm.forking import as_fork_allows
+from nbshm.failures.reports import Died, RankFailure, with_frames
+from nbshm.failures.stacks import Reader
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import Body, Outcome
 from nbshm.living import LivingRun
 from nbshm.notebook import Notebook
 from nbshm.options import Options
+from nbshm.packing.forking import as_fork_allows
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
-from nbshm.processes.messages import Arrived
 from nbshm.processes.supervisor import Supervisor
 from nbshm.processes.workers import Workers
-from nbshm.reports import Died, RankFailure, with_frames
 from nbshm.results import Results
 from nbshm.runs import Run, check_rank
 from nbshm.session import Session
-from nbshm.stacks import Reader
 from nbshm.times import Times
 from nbshm.views.transcript import Transcript
 from nbshm.views.view import View
+from nbshm.wire.board import Board
+from nbshm.wire.messages import Arrived
 from nbshm.words import seconds_in_words
-from nbshm.worker.board import Board
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

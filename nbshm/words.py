@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 _SHORTEST_RUN = 3  # "0, 1, 3" reads better than "0-1, 3"
@@ -10,12 +11,18 @@ _MINUTE = 60
 _HOUR = 3600
 _TENTHS_BELOW = 10
 _MANY = 100_000
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _PREFIXES = {3: "k", 6: "M", 9: "G", 12: "T"}
 
 
 def printable(text: str) -> str:
     """Write halves of surrogate pairs, which no encoding has and no front end takes, as escapes."""
     return text.encode(errors="backslashreplace").decode()
+
+
+def without_colours(text: str) -> str:
+    """Take ANSI escape sequences out of a text."""
+    return _ANSI.sub("", text)
 
 
 def numbers_in_words(numbers: Iterable[int]) -> str:

@@ -11,24 +11,15 @@ from dataclasses import replace
 import pytest
 
 from nbshm.errors import CannotSend, NoRoom, ParallelError, RunInterrupted, RunTimedOut
-from nbshm.failures import RankDied, RankRaised, error_for, original_exception
-from nbshm.frames import Frame
+from nbshm.failures.frames import Frame
+from nbshm.failures.packed_exceptions import pack_exception
+from nbshm.failures.rank_errors import RankDied, RankRaised, error_for, original_exception
+from nbshm.failures.reports import Circumstances, Died, Quit, Raised, Stopped, with_frames
+from nbshm.failures.stacks import Dump, Reader
+from nbshm.failures.stories import headline, in_one_line, story
+from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.jobs import Body, Origin
-from nbshm.packed_exceptions import pack_exception
-from nbshm.reports import (
-    Circumstances,
-    Died,
-    Quit,
-    Raised,
-    Stopped,
-    headline,
-    in_one_line,
-    story,
-    with_frames,
-    without_colours,
-)
-from nbshm.stacks import Dump, Reader
-from nbshm.tracebacks import ExceptionReport
+from nbshm.words import without_colours
 
 
 def raised(
@@ -285,15 +276,15 @@ def test_a_row_says_what_happened_to_its_rank() -> None:
 
 
 def test_naming_the_errors_that_need_no_torch_imports_no_torch() -> None:
-    code = "import sys, nbshm.errors, nbshm.reports; assert 'torch' not in sys.modules"
+    code = "import sys, nbshm.errors, nbshm.failures.reports; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_without_torch_the_errors_exist_all_the_same() -> None:
     code = (
         "import sys; sys.modules['torch'] = None; sys.modules['torch.multiprocessing'] = None\n"
-        "from nbshm.failures import RankDied, error_for\n"
-        "from nbshm.reports import Died\n"
+        "from nbshm.failures.rank_errors import RankDied, error_for\n"
+        "from nbshm.failures.reports import Died\n"
         "error = error_for([Died(rank=1, pid=5, exitcode=-9, seconds=1.0)])\n"
         "assert type(error) is RankDied and error.signal_name == 'SIGKILL' and error.error_index == 1"
     )

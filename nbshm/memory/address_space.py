@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
-from nbshm.descriptor_limit import opened_descriptors
+from nbshm.machine.descriptor_limit import opened_descriptors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nbshm.descriptor_limit import allow_descriptors
 from nbshm.errors import NoRoom
+from nbshm.machine.descriptor_limit import allow_descriptors
 from nbshm.memory import limits
 from nbshm.memory.address_space import resident
 from nbshm.memory.decisions import Copied, Moves

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from nbshm.descriptor_limit import allow_descriptors, are_fewer_left_than
 from nbshm.errors import NoRoom
+from nbshm.machine.descriptor_limit import allow_descriptors, are_fewer_left_than
 from nbshm.memory import limits
 from nbshm.memory.segments import Segment
 

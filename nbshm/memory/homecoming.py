@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from nbshm.descriptor_limit import allow_descriptors, are_fewer_left_than
 from nbshm.jobs import CudaHandle, Parcel, Place, Places
+from nbshm.machine.descriptor_limit import allow_descriptors, are_fewer_left_than
 from nbshm.memory.address_space import SharedFile
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.loading import Memory

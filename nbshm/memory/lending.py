@@ -1,7 +1,7 @@
 """Storages on GPUs that go through queues and pipes: held by who has sent them, until they are given back.
 
 A storage is lent under a handle (`cuda.py`) and with a line: a pipe of which the lender has the end that is
-read, and the message the other one (kept on its way as other descriptors are, see `nbshm/kept.py`). Who takes
+read, and the message the other one (kept on its way see `nbshm/wire/kept.py`). Who takes
 the message holds that end as long as the storage. So the lender sees the end of the pipe when the storage has
 been given up, when who had it has ended in whatever way, or when nobody can take the message any more.
 
@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 import torch
 
 from nbshm.jobs import CudaHandle
-from nbshm.kept import KeptFd
 from nbshm.memory import cuda
+from nbshm.wire.kept import KeptFd
 
 Reduced: TypeAlias = tuple[Any, ...]
 Keep: TypeAlias = Callable[[int], KeptFd | None]

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbshm.control_groups import group_directories, text_of
+from nbshm.machine.control_groups import group_directories, text_of
+from nbshm.machine.shared_memory import DIRECTORY, free_shared_memory
 
 _MEMORY = Path("/proc/meminfo")
 _OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
@@ -63,14 +64,13 @@ def memory_left() -> Room | None:
     return min(rooms, key=lambda room: room.nbytes, default=None)
 
 
-def shared_memory_left(directory: str = "/dev/shm") -> Room | None:  # noqa: S108  # it is only looked at
+def shared_memory_left(directory: str = DIRECTORY) -> Room | None:
     """Return what is left for memory with a name, which torch and multiprocessing use; None without any."""
-    try:
-        status = os.statvfs(directory)
-    except OSError:
+    nbytes = free_shared_memory(directory)
+    if nbytes is None:
         return None
     return Room(
-        nbytes=status.f_bavail * status.f_frsize,
+        nbytes=nbytes,
         where=directory,
         remedy=f"Make {directory} larger: docker run --shm-size=2g; in Kubernetes mount an emptyDir with "
         "medium: Memory there.",

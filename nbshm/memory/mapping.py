@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from nbshm.descriptor_limit import allow_descriptors
 from nbshm.jobs import CudaHandle, Place, Places
+from nbshm.machine.descriptor_limit import allow_descriptors
 from nbshm.memory.loading import Memory, loading
 from nbshm.memory.segments import Buffer, Segment, Segments
 

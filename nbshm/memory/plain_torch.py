@@ -23,13 +23,13 @@ from typing import Any, TypeAlias
 import torch
 from torch.multiprocessing import reductions
 
-from nbshm.kept import KeptFd
 from nbshm.memory.cuda import is_on_cuda
 from nbshm.memory.lending import lendings, reduce_by_count
 from nbshm.memory.segments import Buffer, Segment, Segments
 from nbshm.memory.storages import storage_over
 from nbshm.memory.torch_limits import move_to_shared, reduce_by_torch
 from nbshm.memory.torch_sharing import TorchSharing, is_movable, keep
+from nbshm.wire.kept import KeptFd
 
 Reduced: TypeAlias = tuple[Any, ...]
 

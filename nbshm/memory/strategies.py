@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import multiprocessing
 
-from nbshm.descriptor_limit import descriptors_in_words
+from nbshm.machine.descriptor_limit import descriptors_in_words
 from nbshm.memory.limits import shared_memory_left
 from nbshm.words import bytes_in_words
 

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import torch
 from torch.multiprocessing import reductions
 
-from nbshm.descriptor_limit import are_fewer_left_than
 from nbshm.errors import NoRoom
+from nbshm.machine.descriptor_limit import are_fewer_left_than
 from nbshm.memory import strategies  # the module: its own import of torch may be what has led here
 from nbshm.memory.limits import memory_left, shared_memory_left
 from nbshm.memory.segments import Segments

@@ -9,8 +9,8 @@ from typing import Any
 
 from nbshm.definitions.lifting import Lifted
 from nbshm.definitions.sources import is_cell
-from nbshm.imports import Imports
 from nbshm.jobs import Cell, Define, Load
+from nbshm.packing.imports import Imports
 
 
 @dataclass(slots=True, kw_only=True)

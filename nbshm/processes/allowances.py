@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from nbshm.descriptor_limit import allow_descriptors
+from nbshm.machine.descriptor_limit import allow_descriptors
 from nbshm.options import OptionError
 
 _FOR_A_WORKER = 11

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nbshm.events import Event, Result, Waiting
-from nbshm.processes.messages import Release
+from nbshm.wire.messages import Release
 from nbshm.words import ranks_in_words
 
 BARRIER = "barrier"

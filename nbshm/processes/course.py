@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nbshm.events import Ended, Event, Exited, Failed, Interrupted, Result, Started
-from nbshm.lost_peers import tells_of_lost_peer
+from nbshm.failures.lost_peers import tells_of_lost_peer
+from nbshm.failures.reports import Died, Ending, Quit, Raised, RankFailure, Stopped
 from nbshm.processes.endings import Ladder, Rung
-from nbshm.reports import Died, Ending, Quit, Raised, RankFailure, Stopped
 
 # Ranks that fail alike do so within this many seconds: they are told as one failure then, not as one that
 # failed and three that were stopped because of it.

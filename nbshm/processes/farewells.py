@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from nbshm.events import Ended, Event, Waiting
-from nbshm.processes.messages import Alone
-
-BORROWERS = "those that have its CUDA tensors"
+from nbshm.wire.messages import BORROWERS, Alone
 
 
 class Farewells:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nbshm.processes.places import Question
+from nbshm.failures.stacks import Dump
 from nbshm.processes.workers import Worker
-from nbshm.stacks import Dump
+from nbshm.wire.places import Question
 
 PATIENCE = 0.4
 """Seconds that a worker's own thread has to answer, on a machine that is busy."""

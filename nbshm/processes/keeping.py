@@ -6,19 +6,15 @@ import contextlib
 import os
 import socket
 import subprocess
-import sys
 import threading
-from pathlib import Path
 
-import nbshm.worker
 from nbshm.errors import ParallelError
+from nbshm.processes.bystanders import start_bystander
 from nbshm.processes.directories import Directory
 from nbshm.processes.sweeping import Sweeper
 
-_SCRIPT = Path(nbshm.worker.__path__[0]) / "keeper.py"
 
-
-class Keeper:
+class KeeperProcess:
     """Starts the process when it may first be needed, without waiting for it, and ends it.
 
     It ends with the kernel, however that comes about: only the kernel holds the other end of its standard
@@ -72,15 +68,6 @@ class Keeper:
         address = os.path.join(self._directory.path, "keeper")  # noqa: PTH118  # sockets take strings
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
             door.bind(address)
-            read_end, self._life = os.pipe()
-            try:
-                self._process = subprocess.Popen(  # noqa: S603  # our own file, run by our own interpreter
-                    [sys.executable, "-I", "-S", str(_SCRIPT), str(door.fileno())],
-                    stdin=read_end,
-                    stdout=subprocess.DEVNULL,
-                    pass_fds=[door.fileno()],
-                    start_new_session=True,
-                )
-            finally:
-                os.close(read_end)
+            number = door.fileno()
+            self._process, self._life = start_bystander("keeper.py", str(number), pass_fds=[number])
         self._address = address

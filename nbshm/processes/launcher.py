@@ -16,16 +16,16 @@ from collections.abc import Sequence
 
 from nbshm.option_table import StartMethod
 from nbshm.processes.allowances import can_stand_by, check_workers
-from nbshm.processes.keeping import Keeper
+from nbshm.processes.keeping import KeeperProcess
 from nbshm.processes.kernel_signals import interrupts_put_off
 from nbshm.processes.lifelines import Lifeline
-from nbshm.processes.messages import Setup
 from nbshm.processes.newcomers import Newcomer
 from nbshm.processes.servers import Server
 from nbshm.processes.standby import Standby
 from nbshm.processes.start_methods import ForkMethod, ForkserverMethod, Method, SpawnMethod
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.workers import Workers
+from nbshm.wire.messages import Setup
 
 _LAST_MOMENT = 1.0  # seconds; a forkserver without workers ends in a hundredth of one
 
@@ -41,7 +41,7 @@ class Launcher:
     def __init__(self, *, work: str = "nbshm.worker.work:run", preload: Sequence[str] = PRELOAD) -> None:
         self._work = work
         self.sweeper = Sweeper()
-        self.keeper = Keeper(self.sweeper)
+        self.keeper = KeeperProcess(self.sweeper)
         self._server = Server(self.sweeper, preload=preload)
         self._lifeline = Lifeline()
         self._standby = Standby(self._ahead)

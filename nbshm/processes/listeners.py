@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from nbshm.events import Cleared, Display, Ended, Event, Note, Output, Result, Stream
 from nbshm.markers import Merger, Piece
 from nbshm.processes.pipes import OutputPipe
-from nbshm.processes.transport import DescriptorsLost, Frame
 from nbshm.processes.workers import Worker
+from nbshm.wire.receiving import DescriptorsLost, Frame
 
 
 class Listener:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from nbshm.events import Ended, Event, Lingering, Result, Stalled, Tick
+from nbshm.failures.stacks import Dump
+from nbshm.machine.proc import has_children, processor_seconds
 from nbshm.processes.inquiries import Inquiry
-from nbshm.processes.stillness import Stillness, has_children, processor_seconds
+from nbshm.processes.stillness import Stillness
 from nbshm.processes.workers import Workers
-from nbshm.stacks import Dump
 
 Dumps: TypeAlias = dict[int, Dump | None]
 """What the living ranks answered, None for one that did not."""
@@ -42,7 +43,7 @@ class Lookout:
     def __init__(self, workers: Workers, now: float) -> None:
         self._workers = workers
         pids = [worker.pid for worker in workers]
-        self._stillness = Stillness(lambda: processor_seconds(pids), now)
+        self._stillness = Stillness(lambda: sum(processor_seconds(pid) or 0.0 for pid in pids), now)
         self._finished: dict[int, float] = {}  # ranks whose process has not ended, and since when
         self._people: list[_Asked] = []
         self._still: Inquiry | None = None
@@ -123,7 +124,9 @@ class Lookout:
             self._still = None
             yield Stalled(
                 dumps=dumps,
-                parents=tuple(worker.rank for worker in self._workers if has_children(worker.pid)),
+                parents=tuple(
+                    worker.rank for worker in self._workers if has_children(worker.pid) is not False
+                ),
             )
 
     def _look_at_the_finished(self, now: float) -> Iterator[Event]:

@@ -8,12 +8,12 @@ import pickle
 import socket
 from multiprocessing import util
 
-from nbshm.processes.messages import Setup
-from nbshm.processes.places import new_page
-from nbshm.processes.readiness import wait_readable
 from nbshm.processes.start_methods import Method
-from nbshm.processes.transport import Channel
 from nbshm.processes.workers import Worker
+from nbshm.wire.messages import Setup
+from nbshm.wire.places import new_page
+from nbshm.wire.readiness import wait_readable
+from nbshm.wire.transport import Channel
 
 
 class Newcomer:

@@ -1,103 +1,16 @@
-"""nbshm's own forkserver: started ahead, kept out of the way of interrupts, renewed when it has to be.
-
-The standard library's forkserver is a singleton that belongs to the user's own code too; this is another
-instance of its class. Like any, it ends when nobody holds the write end of its *alive* pipe any more: each
-worker that was started by it holds one, and the kernel as long as it has to know how its workers end.
-"""
+"""nbshm's own forkserver: started ahead, renewed when it must be, followed by one that has imported more."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from multiprocessing import forkserver
-from typing import Any
+from collections.abc import Sequence
 
-from nbshm.default_start_method import start_method_kept
-from nbshm.processes.directories import Directory
-from nbshm.processes.readiness import wait_readable
+from nbshm.processes.generations import Child, Generation
 from nbshm.processes.sweeping import Sweeper
-from nbshm.processes.temporary import files_in
-from nbshm.processes.trackers import ensure_tracker
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Child:
-    """A process asked for: where its pid and its exit code are read, where it is written to.
-
-    `done` is to be called once, when nothing more has to be known of it.
-    """
-
-    status: int
-    data: int
-    done: Callable[[], None]
-
-
-class Generation:
-    """One forkserver, from its start on; `preload` are the modules that it imports."""
-
-    def __init__(self, preload: Sequence[str]) -> None:
-        self.preload = tuple(preload)
-        self._forkserver = _StartedOnce()
-        self._forkserver.set_forkserver_preload(list(preload))
-        self._directory: Directory | None = None
-        self._counting = threading.Lock()
-        self._children = 0
-        self._retired = False
-
-    @property
-    def pid(self) -> int | None:
-        """The process id, None where it has not been started."""
-        return _pid(self._forkserver)
-
-    def start(self, sweeper: Sweeper) -> None:
-        """Start the process; what it imports is not waited for."""
-        ensure_tracker()  # it unblocks SIGINT behind it, so it comes first
-        self._directory = Directory(sweeper)
-        with interrupts_blocked(), start_method_kept(), files_in(self._directory.path), _main_described():
-            self._forkserver.ensure_running()
-        if self.pid is not None:
-            sweeper.begin_groups(self.pid)
-
-    def connect(self, fds: list[int]) -> Child:
-        """Have a process forked that holds `fds`."""
-        status, data = self._forkserver.connect_to_new_process(fds)
-        with self._counting:
-            self._children += 1
-        return Child(status=status, data=data, done=self._done)
-
-    def retire(self) -> None:
-        """Let the process end when all that has to be known of its children is known.
-
-        It would end with its last child, and may do so before it has told that child's exit code.
-        """
-        with self._counting:
-            self._retired = True
-            alone = not self._children
-        if alone:
-            self.let_go()
-
-    def _done(self) -> None:
-        with self._counting:
-            self._children -= 1
-            alone = self._retired and not self._children
-        if alone:
-            self.let_go()
-
-    def let_go(self) -> None:
-        """Let the process end with its last child."""
-        let_go(self._forkserver)
-        if self._directory is not None:  # where it listens, to nobody any more
-            self._directory.close()
-            self._directory = None
-
-    def forget(self) -> None:
-        """Let go in a forked child of the kernel: its life should not prolong the process's."""
-        let_go(self._forkserver)
+from nbshm.wire.readiness import wait_readable
 
 
 class Server:
@@ -212,57 +125,6 @@ class Server:
         for pid in [pid for pid in self._retired if _has_ended(pid, os.WNOHANG)]:
             self._retired.pop(pid).let_go()
             self._sweeper.end_groups(pid)
-
-
-class _StartedOnce(forkserver.ForkServer):
-    """A forkserver that is not looked after for each process anew: `Server` knows whether it lives."""
-
-    def ensure_running(self) -> None:
-        """Start it, unless it has been started."""
-        if _pid(self) is None:
-            super().ensure_running()
-
-
-@contextlib.contextmanager
-def _main_described() -> Iterator[None]:
-    """Let multiprocessing look at the notebook's `__main__`, which has no `__spec__` after `%reset`."""
-    main = vars(sys.modules["__main__"])
-    missing = "__spec__" not in main
-    main.setdefault("__spec__", None)
-    try:
-        yield
-    finally:
-        if missing:
-            del main["__spec__"]
-
-
-@contextlib.contextmanager
-def interrupts_blocked() -> Iterator[None]:
-    """Block SIGINT in this thread: what is started meanwhile is born with it blocked."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _pid(server: Any) -> int | None:
-    """Return the server's process id, None where it has not been started.
-
-    The standard library keeps it private, and offers nothing to end a server with but a `_stop` that waits as
-    long as the server likes. The names are those of Python 3.4 to 3.14.
-    """
-    pid: int | None = server._forkserver_pid  # noqa: SLF001  # see the docstring
-    return pid
-
-
-def let_go(server: Any) -> int | None:
-    """Close the kernel's end of the server's alive pipe; return the process id that has to be waited for."""
-    pid = _pid(server)
-    if pid is not None:
-        os.close(server._forkserver_alive_fd)  # noqa: SLF001  # see `_pid`
-        server._forkserver_pid = server._forkserver_alive_fd = None  # noqa: SLF001  # see `_pid`
-    return pid
 
 
 def _kill(pid: int) -> None:

@@ -31,7 +31,9 @@ from multiprocessing import (
 )
 from typing import Any, Protocol
 
-from nbshm.processes.servers import Generation, Server, interrupts_blocked
+from nbshm.processes.generations import Generation
+from nbshm.processes.kernel_signals import interrupts_blocked
+from nbshm.processes.servers import Server
 from nbshm.processes.trackers import ensure_tracker
 from nbshm.processes.workers import Popen
 from nbshm.worker.life import ForkedWorkerProcess, WorkerProcess

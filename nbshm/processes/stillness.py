@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 STILL_SECONDS = 5.0
 """Seconds of stillness after which a run is looked at: shorter ones are common in working programs."""
@@ -38,24 +36,3 @@ class Stillness:
             return False
         self._told = True
         return True
-
-
-def processor_seconds(pids: Sequence[int]) -> float:
-    """Return the processor time that processes have used; those that are gone count nothing."""
-    return sum(_ticks(pid) for pid in pids) / os.sysconf("SC_CLK_TCK")
-
-
-def has_children(pid: int) -> bool:
-    """Tell whether a process has children; where the system does not say, it may have."""
-    try:
-        return any(path.read_text().strip() for path in Path(f"/proc/{pid}/task").glob("*/children"))
-    except OSError:
-        return True
-
-
-def _ticks(pid: int) -> int:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
-    except OSError:
-        return 0
-    return int(fields[11]) + int(fields[12])

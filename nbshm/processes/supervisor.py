@@ -29,10 +29,10 @@ from nbshm.processes.farewells import Farewells
 from nbshm.processes.kernel_signals import PRESSES
 from nbshm.processes.listeners import Listener
 from nbshm.processes.lookout import GLANCE_SECONDS, Dumps, Lookout
-from nbshm.processes.messages import Alone, Arrived, Release
 from nbshm.processes.selection import Selection
 from nbshm.processes.vitals import Vitals
 from nbshm.processes.workers import Workers
+from nbshm.wire.messages import Alone, Arrived, Release
 
 Wish: TypeAlias = Literal["interrupt", "stop"]
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
-from pathlib import Path
 
-import nbshm.worker
-
-_SCRIPT = Path(nbshm.worker.__path__[0]) / "sweeper.py"
+from nbshm.processes.bystanders import start_bystander
 
 
 class Sweeper:
@@ -96,16 +92,7 @@ class Sweeper:
     def _restart(self) -> None:
         """Start a process and tell it all: also one that replaces another knows everything that is held."""
         self._drop()
-        read_end, self._pipe = os.pipe()
-        try:
-            self._process = subprocess.Popen(  # noqa: S603  # our own file, run by our own interpreter
-                [sys.executable, "-I", "-S", str(_SCRIPT)],
-                stdin=read_end,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        finally:
-            os.close(read_end)
+        self._process, self._pipe = start_bystander("sweeper.py")
         os.write(self._pipe, _encoded("".join(f"+{what}\n" for what in sorted(self._held))))
 
     def _drop(self) -> None:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
-from nbshm.control_groups import group_directories, text_of
 from nbshm.events import Ended
+from nbshm.failures.reports import Circumstances
+from nbshm.machine.control_groups import group_directories, text_of
+from nbshm.machine.proc import resident_memory
+from nbshm.machine.shared_memory import free_shared_memory
 from nbshm.processes.workers import Worker
-from nbshm.reports import Circumstances
 
 LOOK_SECONDS = 0.25
 """Seconds between two looks: what a dead process had can't be seen any more."""
 
 _COUNTS = ("memory.events", "memory.oom_control")  # of control groups, version 2 and 1
 _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
-_SHARED_MEMORY = "/dev/shm"  # noqa: S108  # it is only looked at
 
 
 class Vitals:
@@ -50,7 +49,7 @@ class Vitals:
         return Circumstances(
             memory=self._memory.get(rank),
             memory_kills=None if before is None or now is None else now - before,
-            free_shared=_free_shared(),
+            free_shared=free_shared_memory(),
         )
 
 
@@ -65,19 +64,3 @@ def memory_kills() -> int | None:
             if found:
                 return int(found[1])
     return None
-
-
-def resident_memory(pid: int) -> int:
-    """Return the bytes of memory that a process has and uses, shared ones too; 0 for one that is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0
-
-
-def _free_shared() -> int | None:
-    try:
-        status = os.statvfs(_SHARED_MEMORY)
-    except OSError:
-        return None
-    return status.f_bavail * status.f_frsize

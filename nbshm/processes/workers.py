@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol
 
+from nbshm.bystanders.sweeper import remove_names
+from nbshm.failures.stacks import Dump
 from nbshm.processes.directories import Directory
-from nbshm.processes.places import (
+from nbshm.processes.sweeping import Sweeper
+from nbshm.wire.places import (
     DUMP_SIGNAL,
     Question,
     answer,
@@ -20,11 +23,8 @@ from nbshm.processes.places import (
     read_dump,
     read_place,
 )
-from nbshm.processes.readiness import wait_readable
-from nbshm.processes.sweeping import Sweeper
-from nbshm.processes.transport import Channel
-from nbshm.stacks import Dump
-from nbshm.worker.sweeper import remove_names
+from nbshm.wire.readiness import wait_readable
+from nbshm.wire.transport import Channel
 
 LOST = 255
 """The exit code where nobody can know it, the forkserver having been killed; multiprocessing's own."""

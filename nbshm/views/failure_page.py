@@ -9,22 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from nbshm.frames import Frame
-from nbshm.reports import (
-    Raised,
-    RankFailure,
-    Stopped,
-    grouped,
-    headline,
-    other_messages,
-    story,
-    title,
-    unfinished_items,
-    without_colours,
-)
-from nbshm.tracebacks import ExceptionReport
+from nbshm.failures.frames import Frame
+from nbshm.failures.reports import Raised, RankFailure, Stopped
+from nbshm.failures.stories import grouped, headline, other_messages, story, title, unfinished_items
+from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.views.ansi import escape
 from nbshm.views.outputs import Bundle
+from nbshm.words import without_colours
 
 _DIRECT = "The above exception was the direct cause of the following one:"
 _DURING = "While the above exception was handled, the following one occurred:"

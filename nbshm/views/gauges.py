@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from nbshm.machine.proc import processor_seconds
+
 _LINE = re.compile(rb"^(RssAnon|RssShmem|Pss_Anon):\s+(\d+) kB", re.MULTILINE)
-_UTIME, _STIME = 11, 12  # places after the process's name in /proc/PID/stat, see proc(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ class Gauge:
     """Reads what one process uses, again and again; it has been at work since `began`."""
 
     def __init__(self, pid: int, began: float) -> None:
+        self._pid = pid
         self._process = Path(f"/proc/{pid}")
         self._time, self._cpu = began, 0.0
         self._offset = 0
@@ -42,17 +43,16 @@ class Gauge:
     def read(self, now: float) -> Usage | None:
         """Read it; None where the process is gone, or the system does not tell."""
         try:
-            sizes, cpu = _sizes(self._process / "status"), self._seconds()
+            sizes = _sizes(self._process / "status")
         except (OSError, ValueError):
+            return None
+        cpu = processor_seconds(self._pid)
+        if cpu is None:
             return None
         share = (cpu - self._cpu) / (now - self._time) if now > self._time else 0.0
         self._time, self._cpu = now, cpu
         own = max(0, sizes.get(b"RssAnon", 0) + self._offset)
         return Usage(cpu=share, own=own, shared=sizes.get(b"RssShmem", 0))
-
-    def _seconds(self) -> float:
-        fields = (self._process / "stat").read_bytes().rpartition(b")")[2].split()
-        return (int(fields[_UTIME]) + int(fields[_STIME])) / os.sysconf("SC_CLK_TCK")
 
 
 def _sizes(file: Path) -> dict[bytes, int]:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from nbshm.events import Event
-from nbshm.reports import Raised, RankFailure, Stopped
+from nbshm.failures.reports import Raised, RankFailure, Stopped
 from nbshm.views.choices import frame_html, tail_class
 from nbshm.views.failure_page import failure_bundle
 from nbshm.views.live import LiveView

@@ -19,7 +19,7 @@ from nbshm.events import (
     Started,
     Waiting,
 )
-from nbshm.reports import signal_name
+from nbshm.failures.reports import signal_name
 from nbshm.views.gauges import Gauge, Usage
 from nbshm.views.paces import Pace, Paces
 

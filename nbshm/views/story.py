@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nbshm.events import Cleared, Display, Event, Note, Output, Stream
-from nbshm.reports import RankFailure, Stopped, in_one_line, stop_in_words
+from nbshm.failures.reports import RankFailure, Stopped
+from nbshm.failures.stories import in_one_line, stop_in_words
 from nbshm.views.excerpt import Excerpt, Rich, Text
 from nbshm.views.folding import Entry, Passage, Voice, fold
 from nbshm.views.lines import Line, LineAssembler

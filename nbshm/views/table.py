@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from nbshm.reports import without_colours
 from nbshm.views.ansi import escape
 from nbshm.views.paces import Pace
 from nbshm.views.rows import Row
-from nbshm.words import number_in_words, percent_in_words, progress_in_words, seconds_in_words, size_in_words
+from nbshm.words import (
+    number_in_words,
+    percent_in_words,
+    progress_in_words,
+    seconds_in_words,
+    size_in_words,
+    without_colours,
+)
 
 STYLE = """
 .nbshm-live{font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);

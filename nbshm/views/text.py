@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from nbshm.events import Display, Ended, Event, Note, Output, Progress, Stream
-from nbshm.reports import RankFailure, Stopped
+from nbshm.failures.reports import RankFailure, Stopped
 from nbshm.views.lines import FoldedLine, Folder, Line, LineAssembler
 from nbshm.views.outputs import Bundle, publish
 from nbshm.views.paces import Paces

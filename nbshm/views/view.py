@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from nbshm.events import Event
-from nbshm.reports import RankFailure, Stopped
+from nbshm.failures.reports import RankFailure, Stopped
 
 
 class View(Protocol):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from nbshm.chains import safe_message
+from nbshm.failures.chains import safe_message
+from nbshm.failures.packed_exceptions import Dumps
+from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.jobs import Body
-from nbshm.packed_exceptions import Dumps
-from nbshm.tracebacks import ExceptionReport
 from nbshm.worker.cell_warnings import cells_by_number
 from nbshm.worker.refusals import nobody_at_the_keyboard
 from nbshm.worker.shell import WorkerShell, warm_up

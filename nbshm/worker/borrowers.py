@@ -9,8 +9,7 @@ import time
 from multiprocessing import util
 
 from nbshm.events import Note, Waiting
-from nbshm.processes.farewells import BORROWERS
-from nbshm.processes.messages import Alone
+from nbshm.wire.messages import BORROWERS, Alone
 from nbshm.worker.life import Seat
 
 PATIENCE = 5.0

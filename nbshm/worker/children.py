@@ -14,7 +14,7 @@ from types import ModuleType
 from nbshm.jobs import Preparation
 from nbshm.memory import TORCH_ROOMS
 from nbshm.notebook import Notebook
-from nbshm.plain import PlainMultiprocessing
+from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.worker.executors import let_executors_tell
 from nbshm.worker.imports import ImportWatch
 from nbshm.worker.inheritance import keep_from_programs

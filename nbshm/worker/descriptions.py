@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from nbshm.frames import Values
+from nbshm.failures.frames import Values
 
 SECONDS = 0.3
 """How long all values of a traceback may take to be described."""

@@ -1,4 +1,4 @@
-"""Opening the envelope with a child's process object (see `nbshm/envelopes.py`).
+"""Opening the envelope with a child's process object (see `nbshm/plain/envelopes.py`).
 
 A process that can't be unpickled is replaced by one that fails with the reason where its work would begin:
 then the pool, the executor, torch or the DataLoader that started it tells that, as it tells any failure, and
@@ -16,7 +16,7 @@ from multiprocessing.context import Process
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from nbshm.envelopes import Known, Withheld
+from nbshm.plain.envelopes import Known, Withheld
 from nbshm.words import line_in_words
 from nbshm.worker.stand_ins import failing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from nbshm.descriptor_limit import opened_descriptors
+from nbshm.machine.descriptor_limit import opened_descriptors
 
 _STDERR = 2
 

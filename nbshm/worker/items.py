@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
 from typing import Any, TypeAlias
 
-from nbshm.worker.shared_loops import Range
+from nbshm.wire.shared_loops import Range
 
 
 class Sliced:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from multiprocessing import forkserver
 from typing import Any
 
-from nbshm.descriptor_limit import opened_descriptors
-from nbshm.processes.servers import let_go
+from nbshm.machine.descriptor_limit import opened_descriptors
+from nbshm.wire.forkservers import let_go
 
 
 def leave_kernel() -> None:

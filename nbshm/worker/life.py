@@ -8,7 +8,6 @@ too.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import pickle
 import signal
@@ -20,11 +19,13 @@ from multiprocessing.process import BaseProcess, current_process
 from typing import TypeAlias, TypeVar
 
 from nbshm.events import Event, Failed, Interrupted
-from nbshm.processes.messages import Setup
-from nbshm.processes.readiness import wait_readable
-from nbshm.processes.temporary import put_files_in
-from nbshm.processes.transport import Channel, Frame
-from nbshm.tracebacks import report_exception
+from nbshm.failures.tracebacks import report_exception
+from nbshm.wire.messages import Setup
+from nbshm.wire.named import resolve
+from nbshm.wire.readiness import wait_readable
+from nbshm.wire.receiving import Frame
+from nbshm.wire.temporary import put_files_in
+from nbshm.wire.transport import Channel
 from nbshm.worker import lifeline, standard_streams
 from nbshm.worker.kernel_interrupts import KernelInterrupts
 from nbshm.worker.leaving import leave_kernel
@@ -167,16 +168,15 @@ def _work(seat: Seat, work: str) -> int:
     try:
         seat.interrupts.listen()
         job = seat.wait_for_job()
-        return 0 if job is None else _resolve(work)(job.payload, job.fds, seat)
+        return 0 if job is None else _named(work)(job.payload, job.fds, seat)
     except KeyboardInterrupt as error:
         return _interrupted(seat) if seat.interrupts.arrived() else _failed(seat, error)
     except Exception as error:  # noqa: BLE001  # told as an event
         return _failed(seat, error)
 
 
-def _resolve(work: str) -> Work:
-    module, _, name = work.partition(":")
-    function: Work = getattr(importlib.import_module(module), name)
+def _named(work: str) -> Work:
+    function: Work = resolve(work)
     return function
 
 

@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 
-from nbshm.processes.readiness import wait_readable
+from nbshm.wire.readiness import wait_readable
 
 
 def arm(fd: int) -> None:

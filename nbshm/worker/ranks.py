@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbshm.events import Event, Resumed, Waiting
-from nbshm.worker.board import Board
+from nbshm.wire.board import Board
+from nbshm.wire.shared_loops import Range
 from nbshm.worker.items import Source, Streamed, source_of
 from nbshm.worker.loop_reports import LoopReport, LoopReports
-from nbshm.worker.shared_loops import Range
 
 if TYPE_CHECKING:
     import torch

@@ -26,9 +26,9 @@ from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets import Type, default
 
+from nbshm.failures.packed_exceptions import Dumps
+from nbshm.failures.tracebacks import ExceptionReport, report_exception
 from nbshm.jobs import Body
-from nbshm.packed_exceptions import Dumps
-from nbshm.tracebacks import ExceptionReport, report_exception
 from nbshm.worker.cells import CellCompiler, at_its_line
 from nbshm.worker.descriptions import Describer
 from nbshm.worker.loops import Loop

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
 from nbshm.events import Event, Resumed, Waiting
-from nbshm.frames import Frame
-from nbshm.waits import BARRIER, what_it_waits_for
+from nbshm.failures.frames import Frame
+from nbshm.failures.waits import BARRIER, what_it_waits_for
 
 MOMENT = 0.2
 """Seconds that a wait lasts before it is told."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import TypeAlias
 
-from nbshm.processes.places import (
+from nbshm.wire.places import (
     DUMP_SIGNAL,
     DUMPS,
     note_answer,

@@ -15,21 +15,22 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import nbshm
-from nbshm.chains import trim
 from nbshm.events import Exited, Failed, Interrupted, Note, Result, Started
+from nbshm.failures.chains import trim
+from nbshm.failures.tracebacks import report_exception
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import Job, Outcome
 from nbshm.memory import TORCH_ROOMS
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.segments import Segments
 from nbshm.notebook import Notebook
-from nbshm.plain import PlainMultiprocessing
-from nbshm.processes.descriptors import received_descriptors
-from nbshm.processes.messages import Arrived, Release
+from nbshm.own_code import OWN_DIRECTORY
+from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.sharing import sharing_for
-from nbshm.tracebacks import OWN_DIRECTORY, report_exception
+from nbshm.wire.board import Board
+from nbshm.wire.descriptors import received_descriptors
+from nbshm.wire.messages import Arrived, Release
 from nbshm.worker.bars import Bars
-from nbshm.worker.board import Board
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
 from nbshm.worker.borrowers import stay_for_borrowers
 from nbshm.worker.gpu_memory import GpuNotices

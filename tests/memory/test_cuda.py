@@ -15,8 +15,8 @@ from nbshm.memory import cuda
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.lending import Lendings
 from nbshm.memory.storages import reduce_storage
-from nbshm.processes.readiness import wait_readable
 from nbshm.refusals import Unshareable
+from nbshm.wire.readiness import wait_readable
 
 HANDLE = CudaHandle(
     device=0,

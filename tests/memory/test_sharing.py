@@ -13,7 +13,7 @@ import torch
 from memory_notebook import Notebook, in_segment
 
 import nbshm
-from nbshm.descriptor_limit import opened_descriptors
+from nbshm.machine.descriptor_limit import opened_descriptors
 from nbshm.memory import limits
 from nbshm.memory.limits import Room
 from nbshm.sharing import sharing_for

@@ -13,12 +13,12 @@ import torch
 from memory_notebook import Notebook, in_segment
 from torch.multiprocessing import reductions
 
+from nbshm.bystanders.sweeper import remove_names
 from nbshm.errors import NoRoom
 from nbshm.memory import torch_limits
 from nbshm.memory.limits import Room
 from nbshm.memory.plain_torch import PlainTorch
 from nbshm.memory.strategies import strategy, use_strategy
-from nbshm.worker.sweeper import remove_names
 
 TIMEOUT = 60
 

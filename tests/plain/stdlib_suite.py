@@ -56,11 +56,11 @@ def run(method: str, directory: str) -> None:
 def hook() -> None:
     """Let this program be what the notebook is in a kernel."""
     from nbshm.notebook import Notebook
-    from nbshm.plain import PlainMultiprocessing
-    from nbshm.processes.keeping import Keeper
+    from nbshm.plain.hooks import PlainMultiprocessing
+    from nbshm.processes.keeping import KeeperProcess
     from nbshm.processes.sweeping import Sweeper
 
-    keeper = Keeper(Sweeper())
+    keeper = KeeperProcess(Sweeper())
     notebook = Notebook(namespace=vars(sys.modules["__main__"]))
     PlainMultiprocessing(
         notebook, keeper=lambda: keeper.address, for_children=keeper.ensure_started

@@ -10,8 +10,8 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 from kernels import Kernel
 
-from nbshm.explaining import Explaining
 from nbshm.notebook import Notebook
+from nbshm.plain.explaining import Explaining
 
 SETUP = """
 import concurrent.futures, multiprocessing as mp, sqlite3

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from nbshm.events import Display, Exited, Failed, Progress, Result, Resumed, Started, Waiting
+from nbshm.failures.tracebacks import report_exception
 from nbshm.jobs import Parcel
 from nbshm.markers import mark
-from nbshm.processes.messages import Release
-from nbshm.tracebacks import report_exception
+from nbshm.wire.messages import Release
 from nbshm.worker.life import Seat
 
 FOREVER = 3600

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from nbshm.events import Failed, Result, Waiting
+from nbshm.failures.tracebacks import report_exception
 from nbshm.jobs import Parcel
 from nbshm.processes.barriers import Barrier
-from nbshm.processes.messages import Release
-from nbshm.tracebacks import report_exception
+from nbshm.wire.messages import Release
 
 
 def waiting(rank, at="barrier"):

@@ -11,8 +11,8 @@ import pytest
 from crews import interrupt_kernel, is_alive, perform, supervised, wait_until_gone, when_ready
 
 from nbshm.events import Display, Ended, Failed, Interrupted, Note, Output, Progress, Result, Started, Tick
+from nbshm.failures.reports import Died, Quit, Raised
 from nbshm.processes.workers import Workers
-from nbshm.reports import Died, Quit, Raised
 
 
 def test_every_rank_answers_with_its_value(launcher, method):

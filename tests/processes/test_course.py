@@ -5,11 +5,11 @@ import signal
 import pytest
 
 from nbshm.events import Ended, Exited, Failed, Interrupted, Output, Result, Started
+from nbshm.failures.reports import Died, Quit, Raised
+from nbshm.failures.tracebacks import report_exception
 from nbshm.jobs import Parcel
 from nbshm.processes.course import PEER_SECONDS, SETTLE_SECONDS, Course
 from nbshm.processes.endings import Rung
-from nbshm.reports import Died, Quit, Raised
-from nbshm.tracebacks import report_exception
 
 
 def course(nprocs=2, *, grace=2.0, timeout=None):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from nbshm.events import Ended, Waiting
 from nbshm.processes.farewells import BORROWERS, Farewells
-from nbshm.processes.messages import Alone
+from nbshm.wire.messages import Alone
 
 
 def staying(rank):

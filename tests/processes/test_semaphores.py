@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from nbshm.processes.descriptors import collecting_descriptors
 from nbshm.processes.semaphores import semaphore_reducers
-from nbshm.processes.transport import Channel
 from nbshm.refusals import Unsendable
+from nbshm.wire.descriptors import collecting_descriptors
+from nbshm.wire.transport import Channel
 
 fork = multiprocessing.get_context("fork")
 
 CHILD = """
 import pickle, socket, sys
-from nbshm.processes.descriptors import received_descriptors
-from nbshm.processes.transport import Channel
+from nbshm.wire.descriptors import received_descriptors
+from nbshm.wire.transport import Channel
 channel = Channel(socket.socket(fileno=int(sys.argv[1])))
 frame = channel.receive()
 with received_descriptors(frame.fds):

@@ -14,8 +14,9 @@ from crews import METHODS, perform, supervised, wait_until_gone
 
 from nbshm.default_start_method import start_method_kept
 from nbshm.errors import ParallelError
+from nbshm.processes.kernel_signals import interrupts_blocked
 from nbshm.processes.launcher import Launcher
-from nbshm.processes.servers import Server, interrupts_blocked
+from nbshm.processes.servers import Server
 from nbshm.processes.sweeping import Sweeper
 
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
-
-from nbshm.processes.stillness import STILL_SECONDS, Stillness, has_children, processor_seconds
+from nbshm.processes.stillness import STILL_SECONDS, Stillness
 
 
 def test_stillness_is_told_once_until_something_is_said():
@@ -21,12 +19,3 @@ def test_who_computes_does_not_stand_still():
     used = iter([0.0, 1.0, 1.0, 1.01])
     still = Stillness(lambda: next(used), 0.0)
     assert [still.has_come(now) for now in (0.1, 5.0, 5.1, 10.1)] == [False, False, False, True]
-
-
-def test_processor_time_and_children_are_those_of_living_processes():
-    before = processor_seconds([os.getpid()])
-    while processor_seconds([os.getpid()]) == before:
-        pass
-    assert processor_seconds([2**22 + 1]) == 0
-    assert not has_children(2**22 + 1)
-    assert has_children(os.getppid())

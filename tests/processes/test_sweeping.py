@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from crews import wait_until_gone
 
+from nbshm.bystanders.sweeper import remains, remove_names
 from nbshm.processes.sweeping import Sweeper
-from nbshm.worker.sweeper import remains, remove_names
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import json
 import linecache
 import re
 
-from nbshm.reports import Died, Raised, RankFailure, Stopped
-from nbshm.tracebacks import report_exception
+from nbshm.failures.reports import Died, Raised, RankFailure, Stopped
+from nbshm.failures.tracebacks import report_exception
 from nbshm.views.failure_page import failure_bundle, failure_html
 from nbshm.worker.descriptions import Describer
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from nbshm.events import Cleared, Display, Event, Note, Output, Started
-from nbshm.reports import Quit, Stopped
+from nbshm.failures.reports import Quit, Stopped
 from nbshm.views.static import bundles, html_page, plain_text
 from nbshm.views.story import Story
 

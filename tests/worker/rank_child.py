@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from nbshm.worker.board import Board
+from nbshm.wire.board import Board
 from nbshm.worker.ranks import Rank, being
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 SETUP = """
 import os, sys
 from nbshm.worker.bars import Bars
-from nbshm.worker.board import Board
+from nbshm.wire.board import Board
 from nbshm.worker.imports import ImportWatch
 from nbshm.worker.ranks import Rank, being, claim, progress
 said = []

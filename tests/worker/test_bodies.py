@@ -11,8 +11,8 @@ import pytest
 from body_client import body_server
 
 from nbshm.events import Cleared, Display
+from nbshm.failures.packed_exceptions import unpack_exception
 from nbshm.markers import Merger
-from nbshm.packed_exceptions import unpack_exception
 from nbshm.worker.bodies import BodyExited, BodyInterrupted
 
 

@@ -5,8 +5,8 @@ import weakref
 
 import pytest
 
+from nbshm.wire.shared_loops import Range
 from nbshm.worker.items import Sliced, Streamed, source_of
-from nbshm.worker.shared_loops import Range
 
 
 @pytest.mark.parametrize("items", [[1, 2, 3], (1, 2, 3), range(1, 4)])

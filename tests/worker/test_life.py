@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from nbshm.events import Failed, Interrupted
-from nbshm.processes.messages import Setup
-from nbshm.processes.places import new_page
-from nbshm.processes.readiness import wait_readable
-from nbshm.processes.servers import interrupts_blocked
-from nbshm.processes.transport import Channel
+from nbshm.processes.kernel_signals import interrupts_blocked
+from nbshm.wire.messages import Setup
+from nbshm.wire.places import new_page
+from nbshm.wire.readiness import wait_readable
+from nbshm.wire.transport import Channel
 from nbshm.worker.kernel_interrupts import KernelInterrupts
 
 WORKER = """

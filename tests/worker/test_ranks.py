@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from nbshm import events
+from nbshm.wire.board import Board
 from nbshm.worker import ranks
-from nbshm.worker.board import Board
 from nbshm.worker.ranks import OnlyRank, Rank, being
 
 CHILD = Path(__file__).with_name("rank_child.py")

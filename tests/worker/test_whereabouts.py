@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 
-from nbshm.processes.places import new_page, read_place
+from nbshm.wire.places import new_page, read_place
 from nbshm.worker.whereabouts import Whereabouts, place_in_cells
 
 CELLS = {"cell three": 3, "cell five": 5}

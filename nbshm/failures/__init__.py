@@ -1,0 +1,1 @@
+"""What became of a rank that failed: as data, in words, and as errors."""

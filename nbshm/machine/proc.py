@@ -1,0 +1,33 @@
+"""What /proc tells of a process; of one that is gone, or where there is no /proc, it is nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_UTIME, _STIME = 11, 12  # places after the process's name in /proc/PID/stat, see proc(5)
+
+
+def processor_seconds(pid: int) -> float | None:
+    """Return the processor time that a process has used."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[_UTIME]) + int(fields[_STIME])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_memory(pid: int) -> int | None:
+    """Return the bytes of memory that a process has and uses, shared ones too."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return None
+
+
+def has_children(pid: int) -> bool | None:
+    """Tell whether a process has children."""
+    try:
+        return any(path.read_text().strip() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:
+        return None

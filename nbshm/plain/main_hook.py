@@ -1,0 +1,125 @@
+"""Plain multiprocessing from cells: the notebook as the main module that a child needs.
+
+A script's child finds the script's functions because multiprocessing sends the path of its file along and the
+child runs that file as its `__main__`. A notebook has no file. So the preparation data that every spawned or
+forkserver child gets carry an object which, unpickled in the child, builds `__main__` from the notebook's
+definitions (see *Lifting and `__main__`* in `definitions/lifting.py`), and installs this hook for the child's
+own children. Where the kernel's `__main__` does name a file (VS Code, Colab), that file is left out: a child
+must not run it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from multiprocessing import spawn
+from typing import TYPE_CHECKING, Any
+
+from nbshm.default_start_method import start_method_kept
+from nbshm.definitions.sources import home
+from nbshm.jobs import Preparation
+from nbshm.notebook import Notebook
+from nbshm.plain.spawning import handing_over
+from nbshm.wire.named import call
+
+if TYPE_CHECKING:
+    from nbshm.packing import Needs
+
+_ASKED = "get_preparation_data"
+_PREPARE = "nbshm.worker.children:prepare"
+
+
+class MainHook:
+    """Sends the notebook's definitions to the children of plain multiprocessing while it is installed.
+
+    `multiprocessing.spawn.get_preparation_data` is the one place through which the start methods spawn and
+    forkserver ask for what a child needs before its work; it is replaced as long as the hook is installed.
+    `keeper()` tells children where what they put on queues is kept (see `wire/kept.py`), None if nowhere.
+    """
+
+    def __init__(self, notebook: Notebook, *, keeper: Callable[[], str | None]) -> None:
+        self._notebook = notebook
+        self._keeper = keeper
+        self._original: Callable[[str], dict[str, Any]] | None = None
+
+    def install(self) -> None:
+        """Let children know the notebook from now on."""
+        if self._original is None:
+            self._original = spawn.get_preparation_data
+            setattr(spawn, _ASKED, self.preparation_data)
+
+    def remove(self) -> None:
+        """Undo `install`."""
+        if self._original is not None and spawn.get_preparation_data == self.preparation_data:
+            setattr(spawn, _ASKED, self._original)
+        self._original = None
+
+    def preparation_data(self, name: str) -> dict[str, Any]:
+        """Return what a child is prepared with, the notebook's main module included."""
+        assert self._original is not None  # noqa: S101  # this is called only while it is installed
+        with start_method_kept():
+            data = dict(self._original(name))
+        if sys.modules.get("__main__") is not None and self._is_notebook():
+            data.pop("init_main_from_name", None)
+            data.pop("init_main_from_path", None)
+            if name != "ignore":  # what the forkserver itself asks with, for its own sys.path
+                sys_path = data.get("sys_path", sys.path)
+                data["nbshm_main"] = MainModule(self._notebook, sys_path, keeper=self._keeper())
+        return data
+
+    def _is_notebook(self) -> bool:
+        return vars(sys.modules["__main__"]) is self._notebook.namespace
+
+
+class MainModule:
+    """The notebook's definitions on their way to a child; unpickling it there builds `__main__`.
+
+    Everything is pickled inside `__reduce__`, as nested bytes: that is called while the process is being
+    created, the only time when locks, queues and tensors can be pickled.
+    """
+
+    def __init__(self, notebook: Notebook, sys_path: list[str], *, keeper: str | None) -> None:
+        self._notebook = notebook
+        self._sys_path = sys_path
+        self._keeper = keeper
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from nbshm.memory.captures import ChildPickler  # noqa: PLC0415  # loaded when the first child starts
+        from nbshm.packing import pack  # noqa: PLC0415  # likewise: most children start none
+
+        with handing_over() as descriptors:
+
+            def make_pickler(reference: Callable[[Any], Any]) -> ChildPickler:
+                descriptors.take_back()
+                return ChildPickler(reference=reference, check=descriptors.check)
+
+            packed = pack(definitions(self._notebook), self._notebook, make_pickler)
+        preparation = Preparation(
+            program=packed.program,
+            sys_path=list(self._sys_path),
+            cells=dict(self._notebook.cells),
+            strategy=_strategy(),
+            keeper=self._keeper,
+        )
+        return call, (_PREPARE, preparation)
+
+
+def definitions(notebook: Notebook) -> Needs:
+    """Return the needs of a child whose work is not known: every definition that can travel."""
+    from nbshm.packing import Needs  # noqa: PLC0415  # likewise
+
+    names = {
+        name: "a child process"
+        for name, value in list(notebook.namespace.items())
+        if home(value)[0] == "__main__"
+    }
+    return Needs(names=names, all_optional=True)
+
+
+def _strategy() -> str | None:
+    """Return torch's sharing strategy if the person has chosen it; torch does not pass it on to children."""
+    if "torch.multiprocessing" not in sys.modules:
+        return None
+    from nbshm.memory.strategies import default_strategy, strategy  # noqa: PLC0415  # torch is there already
+
+    return None if strategy() == default_strategy() else strategy()

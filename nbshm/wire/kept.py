@@ -1,0 +1,127 @@
+"""Descriptors that go through queues and pipes, and outlive the process that sent them.
+
+Tensors, connections and sockets are pickled as a descriptor that the receiver has yet to fetch. The standard
+library lets it be fetched from the sender, so what a process has put on a queue is lost when the process ends
+(`ConnectionRefusedError` where it is taken). So while this hook is installed a descriptor is handed to the
+keeper (`nbshm/bystanders/keeper.py`) before the message that tells of it is written, and fetched there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing import connection, context, queues, reduction
+from typing import Any
+
+from nbshm.bystanders.keeper import KEEP, LONGEST, TAKE
+
+
+class Lost(OSError):  # noqa: N818  # its name is the condition
+    """What a message told of is not kept any more."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            errno.ENOENT,
+            "what this message carries (a tensor, a connection) is no longer kept: it was fetched before, or "
+            "the nbshm extension that kept it has been unloaded since, or its process killed. "
+            "Put it on the queue again.",
+        )
+
+
+class KeptFd:
+    """A descriptor that the keeper has, on its way through a queue; unpickled it can be fetched, once."""
+
+    def __init__(self, keeper: str, token: bytes) -> None:
+        self._keeper = keeper
+        self._token = token
+
+    def detach(self) -> int:
+        """Fetch the descriptor, which is the caller's own then."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs, contextlib.suppress(OSError):  # the keeper has gone
+                _tell(self._keeper, TAKE + self._token, [theirs.fileno()])
+            answer, fds, _, _ = socket.recv_fds(ours, LONGEST, 1, socket.MSG_CMSG_CLOEXEC)
+        if fds:
+            return fds[0]
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE)) if answer else Lost
+
+
+class Keeping:
+    """Has descriptors kept by the keeper while it is installed, in this process and those forked from it.
+
+    `keeper()` tells the address of the keeper's socket, None where there is none.
+    """
+
+    def __init__(self, keeper: Callable[[], str | None]) -> None:
+        self._keeper = keeper
+        self._original: Any = None
+
+    def install(self) -> None:
+        """Take the place of the function that reducers call to have a descriptor travel."""
+        if self._original is None:
+            self._original = reduction.DupFd
+            setattr(reduction, _CALLED, self.keep_or_share)
+
+    def remove(self) -> None:
+        """Undo `install`."""
+        if self._original is not None and reduction.DupFd == self.keep_or_share:
+            setattr(reduction, _CALLED, self._original)
+        self._original = None
+
+    def keep(self, fd: int) -> KeptFd | None:
+        """Have a descriptor kept for the message that is being pickled; None where that can't be."""
+        sender = _sender()
+        keeper = None if sender is None else self._keeper()
+        if keeper is None:
+            return None
+        token = secrets.token_bytes(16)
+        try:
+            _tell(keeper, KEEP + token, [fd, sender.fileno()])
+        except OSError:  # the keeper has gone, with the kernel or with the extension
+            return None
+        return KeptFd(keeper, token)
+
+    def keep_or_share(self, fd: int) -> Any:
+        """Return what stands for a descriptor in a pickle; who starts a process hands it over itself."""
+        kept = self.keep(fd) if context.get_spawning_popen() is None else None
+        return self._original(fd) if kept is None else kept
+
+
+_CALLED = "DupFd"
+
+
+def _tell(keeper: str, message: bytes, fds: list[int]) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+        door.connect(keeper)
+        socket.send_fds(door, [message], fds)
+
+
+def _sender() -> Any:
+    """Return the connection for which something is being pickled in this thread, None where there is none.
+
+    A pickler does not know where its bytes go. But who pickles and then writes tells: the standard library's
+    functions by the frames that are waiting for the pickler, the feeder of a queue by its thread (the frame
+    of that would keep alive what it has shown).
+    """
+    frame = sys._getframe(1)  # noqa: SLF001  # the only way to see who pickles
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code is _PUT:
+            return frame.f_locals["self"]._writer  # noqa: SLF001  # its name since Python 3.3
+        if frame.f_code is _SEND:
+            return frame.f_locals["self"]
+    thread: Any = threading.current_thread()
+    is_feeder = getattr(thread, "_target", None) is queues.Queue._feed  # type: ignore[attr-defined]  # noqa: SLF001  # since 3.3
+    return thread._args[_SEND_BYTES].__self__ if is_feeder else None  # noqa: SLF001  # what it was made with
+
+
+_PUT = queues.SimpleQueue.put.__code__
+_SEND = connection._ConnectionBase.send.__code__  # noqa: SLF001  # no other name
+_SEND_BYTES = 2  # the place of `send_bytes` among the feeder's arguments
