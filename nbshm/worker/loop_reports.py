@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -70,8 +71,8 @@ class LoopReports:
                 rank=self._rank,
                 loop=report.number,
                 label=report.label,
-                done=done,
-                total=report.total,
+                done=_plain(done) or 0,
+                total=_plain(report.total),
                 shared=report.shared,
                 detail=report.detail,
                 ended=ended,
@@ -120,3 +121,14 @@ class LoopReport:
         if self._told and not self._has_ended:
             self._reports.tell(self, done, ended=True)
         self._has_ended = True
+
+
+def _plain(count: float | None) -> float | None:
+    """Return a count as Python's own number; None if it is none: bars are given infinity, and anything."""
+    try:
+        number = math.inf if count is None else float(count)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number

@@ -11,7 +11,7 @@ import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
 from nbshm.events import Event, Resumed, Waiting
 from nbshm.wire.board import Board
@@ -232,7 +232,13 @@ def progress(iterable: Iterable[T], total: int | None = None, label: str = "") -
     """Pass an iterable's items on, and show how far this rank has come.
 
     `total` is the number of items; it need not be given where `len(iterable)` tells it.
+
+    Raises TypeError if `total` is no number.
     """
+    if total is not None and not isinstance(total, SupportsFloat):
+        raise TypeError(
+            f"progress: total={total!r} is no number of items. A loop's name is its label: label=..."
+        )
     if total is None and isinstance(iterable, Sized):
         total = len(iterable)
     return _here.rank.progress(iterable, total, label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import itertools
+import math
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -260,6 +262,20 @@ def test_progress_of_unknown_length_has_no_total(a_rank):
     with being(a_rank):
         list(ranks.progress(iter("ab")))
     assert a_rank.said[-1] == events.Progress(rank=1, label="", done=2, total=None, ended=True)
+
+
+def test_progress_refuses_a_total_that_is_no_number(a_rank):
+    with being(a_rank), pytest.raises(TypeError, match=r"total='steps' is no number .* label=\.\.\."):
+        ranks.progress(range(3), "steps")
+
+
+@pytest.mark.parametrize(
+    ("total", "told"), [(Fraction(5, 2), 2.5), (5.0, 5), (math.inf, None), (math.nan, None), (10**400, None)]
+)
+def test_what_is_told_of_a_loop_are_plain_numbers(a_rank, total, told):
+    with being(a_rank):
+        list(ranks.progress("ab", total))
+    assert repr(a_rank.said[-1].total) == repr(told)
 
 
 def test_outside_a_run_there_is_one_rank_of_one():
