@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nbshm.magics import MagicsInstallation
 from nbshm.session import Session
+from nbshm.views.values import RichResults
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -20,11 +21,13 @@ class _Extension:
         self.session = Session(shell)
         self.session.open()
         self._magics = MagicsInstallation(self.session)
+        self._results = RichResults(shell)
         atexit.register(self.close)
 
     def close(self) -> None:
         """Take everything back."""
         atexit.unregister(self.close)
+        self._results.close()
         self._magics.close()
         self.session.close()
 

@@ -17,14 +17,14 @@ class Results(list[Any]):
 
     def __repr__(self) -> str:
         """Write the values on one line, or by rank."""
-        texts = [_text(value) for value in self]
+        texts = [value_in_text(value) for value in self]
         line = f"[{', '.join(texts)}]"
         if len(line) <= _WIDTH and "\n" not in line:
             return line
         return "\n".join(_labelled(rank, text) for rank, text in enumerate(texts))
 
 
-def _text(value: Any) -> str:
+def value_in_text(value: Any) -> str:
     """Return the value's repr; one that raises must not hide the values of the other ranks."""
     try:
         return repr(value)

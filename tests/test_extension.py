@@ -36,6 +36,7 @@ def census():
         "magics": {kind: sorted(table) for kind, table in shell.magics_manager.magics.items()},
         "events": {name: list(callbacks) for name, callbacks in shell.events.callbacks.items()},
         "completion": list(shell.Completer.custom_matchers),
+        "formatters": list(shell.display_formatter.formatters["text/html"].type_printers),
         "preparation": multiprocessing.spawn.get_preparation_data,
         "reducers": dict(ForkingPickler._extra_reducers),
         "copyreg": dict(copyreg.dispatch_table),

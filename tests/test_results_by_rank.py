@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -23,6 +24,18 @@ class Fussy:
         if "RANK" not in __import__("os").environ:
             raise ValueError("not in this process")
 
+class Table:
+    def __init__(self, number):
+        self.number = number
+    def __repr__(self):
+        return f"<table {self.number}>"
+    def _repr_html_(self):
+        return f"<table><td>{self.number}</td></table>"
+
+class Picture:
+    def _repr_png_(self):
+        return b"png"
+
 tensor, array = torch.zeros(4), np.zeros(4)
 """
 
@@ -39,6 +52,18 @@ def test_the_last_expression_is_a_list_by_rank_that_stays_in_out(notebook: Kerne
     assert reply.result == {"text/plain": "[Row(number=0), Row(number=1)]"}
     assert notebook.value("[type(row) is Row for row in _]") == [True, True]
     assert notebook.value("nbshm.last.results == Out[max(Out)]") is True
+
+
+def test_tables_and_figures_among_the_results_are_shown_as_the_notebook_shows_them(notebook: Kernel) -> None:
+    shown = notebook.run("%%parallel nprocs=3\n[Table(rank), Picture(), '<td>'][rank]").check().result
+    assert shown["text/plain"].startswith("[<table 0>, <__main__.Picture object")
+    rows = re.findall(r'<div class="rank">(rank .)</div><div>(.*?)</div>', shown["text/html"])
+    assert rows == [
+        ("rank 0", "<table><td>0</td></table>"),
+        ("rank 1", '<img src="data:image/png;base64,cG5n" alt="">'),
+        ("rank 2", "<pre>&#x27;&lt;td&gt;&#x27;</pre>"),
+    ]
+    assert notebook.value("isinstance(_, list)") is True
 
 
 @pytest.mark.parametrize("last", ["rank;", "None", "x = rank", "rank if rank > 9 else None"])

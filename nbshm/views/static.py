@@ -7,17 +7,16 @@ an output of its own, as if the cell itself had displayed it; what a rank printe
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from nbshm.views.ansi import ansi_to_html, escape
 from nbshm.views.excerpt import Gap, Piece, Rich, Text
 from nbshm.views.folding import Passage, Voice
+from nbshm.views.images import image_html
 from nbshm.views.outputs import Bundle
 from nbshm.words import ranks_in_words
 
-_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/svg+xml")
 _MARKS: dict[Voice, str] = {"stdout": "", "stderr": " stderr", "note": "", "verdict": ""}
 # JupyterLab and nbconvert colour ANSI classes only inside `jp-RenderedText`.
 _STYLE = """<style>
@@ -71,7 +70,7 @@ def _page(passages: Sequence[Passage], nprocs: int) -> Bundle:
 
 def _is_foreign(passage: Passage) -> bool:
     piece = passage.entry.piece
-    return isinstance(piece, Rich) and _image(piece) is None and set(piece.data) != {"text/plain"}
+    return isinstance(piece, Rich) and image_html(piece) is None and set(piece.data) != {"text/plain"}
 
 
 def _foreign(passages: Iterable[Passage], nprocs: int) -> Iterator[Bundle]:
@@ -123,29 +122,8 @@ def _block(passages: Sequence[Passage], nprocs: int) -> str:
 def _html(piece: Piece, voice: Voice) -> str:
     match piece:
         case Rich():
-            return _image(piece) or f"{escape(piece.plain)}\n"
+            return image_html(piece) or f"{escape(piece.plain)}\n"
         case Gap():
             return f"<i>{escape(_gap(piece))}</i>\n"
         case Text():
             return f"{ansi_to_html(_plain(piece, voice))}\n"
-
-
-def _image(piece: Rich) -> str | None:
-    """Write an image as HTML in which nothing can run: also of an SVG only the picture is shown."""
-    for kind in _IMAGES:
-        if content := piece.data.get(kind):
-            data = _encoded(kind, content)
-            size = "".join(_size(piece, kind, side) for side in ("width", "height"))
-            return f'<img src="data:{kind};base64,{escape(data)}" alt="{escape(piece.plain)}"{size}>'
-    return None
-
-
-def _encoded(kind: str, content: str | bytes) -> str:
-    if kind == "image/svg+xml" and isinstance(content, str):
-        return base64.b64encode(content.encode()).decode()
-    return base64.b64encode(content).decode() if isinstance(content, bytes) else "".join(content.split())
-
-
-def _size(piece: Rich, kind: str, side: str) -> str:
-    size = piece.metadata.get(kind, {}).get(side)
-    return f' {side}="{int(size)}"' if isinstance(size, (int, float)) else ""
