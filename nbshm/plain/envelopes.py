@@ -20,6 +20,7 @@ from typing import Any
 
 from nbshm.attributes import attribute
 from nbshm.notebook import Notebook
+from nbshm.replacing import Replacement
 from nbshm.wire.named import call
 
 
@@ -46,25 +47,20 @@ class Envelopes:
 
     def __init__(self, notebook: Notebook) -> None:
         self._notebook = notebook
-        self._original: Callable[..., None] | None = None
+        self._dump = Replacement(reduction, "dump", self.dump)
 
     def install(self) -> None:
         """Take the place of the function that writes a process object for its child."""
-        if self._original is None:
-            self._original = reduction.dump
-            setattr(reduction, _CALLED, self.dump)
+        self._dump.install()
 
     def remove(self) -> None:
         """Undo `install`."""
-        if self._original is not None and reduction.dump == self.dump:
-            setattr(reduction, _CALLED, self._original)
-        self._original = None
+        self._dump.remove()
 
     def dump(self, value: Any, file: Any, protocol: int | None = None) -> None:
         """Write a value to a file, in an envelope if it is a process."""
-        assert self._original is not None  # noqa: S101  # this is called only while it is installed
         is_process = isinstance(value, BaseProcess)
-        self._original(_Enclosed(value, self._notebook.cells) if is_process else value, file, protocol)
+        self._dump.original(_Enclosed(value, self._notebook.cells) if is_process else value, file, protocol)
 
 
 class _Enclosed:
@@ -83,7 +79,6 @@ class _Enclosed:
         return call, (_OPENED, self._pickled, self._cells)
 
 
-_CALLED = "dump"
 _OPENED = "nbshm.worker.envelopes:opened"
 _FACTS = {"_identity", "_config", "_parent_pid", "_parent_name", "_name"}
 _OWN_WAYS = {"__reduce__", "__reduce_ex__", "__getstate__"}

@@ -20,12 +20,12 @@ from nbshm.definitions.sources import home
 from nbshm.jobs import Preparation
 from nbshm.notebook import Notebook
 from nbshm.plain.spawning import handing_over
+from nbshm.replacing import Replacement
 from nbshm.wire.named import call
 
 if TYPE_CHECKING:
     from nbshm.packing import Needs
 
-_ASKED = "get_preparation_data"
 _PREPARE = "nbshm.worker.children:prepare"
 
 
@@ -40,25 +40,20 @@ class MainHook:
     def __init__(self, notebook: Notebook, *, keeper: Callable[[], str | None]) -> None:
         self._notebook = notebook
         self._keeper = keeper
-        self._original: Callable[[str], dict[str, Any]] | None = None
+        self._asked = Replacement(spawn, "get_preparation_data", self.preparation_data)
 
     def install(self) -> None:
         """Let children know the notebook from now on."""
-        if self._original is None:
-            self._original = spawn.get_preparation_data
-            setattr(spawn, _ASKED, self.preparation_data)
+        self._asked.install()
 
     def remove(self) -> None:
         """Undo `install`."""
-        if self._original is not None and spawn.get_preparation_data == self.preparation_data:
-            setattr(spawn, _ASKED, self._original)
-        self._original = None
+        self._asked.remove()
 
     def preparation_data(self, name: str) -> dict[str, Any]:
         """Return what a child is prepared with, the notebook's main module included."""
-        assert self._original is not None  # noqa: S101  # this is called only while it is installed
         with start_method_kept():
-            data = dict(self._original(name))
+            data = dict(self._asked.original(name))
         if sys.modules.get("__main__") is not None and self._is_notebook():
             data.pop("init_main_from_name", None)
             data.pop("init_main_from_path", None)

@@ -20,6 +20,7 @@ from multiprocessing import connection, context, queues, reduction
 from typing import Any
 
 from nbshm.bystanders.keeper import KEEP, LONGEST, TAKE
+from nbshm.replacing import Replacement
 
 
 class Lost(OSError):  # noqa: N818  # its name is the condition
@@ -61,19 +62,15 @@ class Keeping:
 
     def __init__(self, keeper: Callable[[], str | None]) -> None:
         self._keeper = keeper
-        self._original: Any = None
+        self._dup_fd = Replacement(reduction, "DupFd", self.keep_or_share)
 
     def install(self) -> None:
         """Take the place of the function that reducers call to have a descriptor travel."""
-        if self._original is None:
-            self._original = reduction.DupFd
-            setattr(reduction, _CALLED, self.keep_or_share)
+        self._dup_fd.install()
 
     def remove(self) -> None:
         """Undo `install`."""
-        if self._original is not None and reduction.DupFd == self.keep_or_share:
-            setattr(reduction, _CALLED, self._original)
-        self._original = None
+        self._dup_fd.remove()
 
     def keep(self, fd: int) -> KeptFd | None:
         """Have a descriptor kept for the message that is being pickled; None where that can't be."""
@@ -91,10 +88,7 @@ class Keeping:
     def keep_or_share(self, fd: int) -> Any:
         """Return what stands for a descriptor in a pickle; who starts a process hands it over itself."""
         kept = self.keep(fd) if context.get_spawning_popen() is None else None
-        return self._original(fd) if kept is None else kept
-
-
-_CALLED = "DupFd"
+        return self._dup_fd.original(fd) if kept is None else kept
 
 
 def _tell(keeper: str, message: bytes, fds: list[int]) -> None:

@@ -10,7 +10,7 @@ import linecache
 import warnings
 from collections.abc import Iterator, Mapping
 
-from nbshm.worker.replacing import replaced
+from nbshm.replacing import replaced
 
 
 @contextlib.contextmanager

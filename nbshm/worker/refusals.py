@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from nbshm.worker.replacing import replaced
+from nbshm.replacing import replaced
 
 _NOBODY = "several processes run the cell at once, and none of them has a keyboard"
 _ASK = "Ask in a cell of its own, and use the variable with the answer here."

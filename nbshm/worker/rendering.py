@@ -25,7 +25,7 @@ from IPython.core.ultratb import AutoFormattedTB, ListTB, SyntaxTB
 from nbshm.failures.chains import DEEPEST_GROUP, MOST_MEMBERS, chain, members, trim
 from nbshm.failures.tracebacks import render_plainly
 from nbshm.own_code import OWN_DIRECTORY
-from nbshm.worker.replacing import replaced
+from nbshm.replacing import replaced
 
 _IPYTHON_DIRECTORY = os.path.join(os.path.dirname(IPython.__file__), "")  # noqa: PTH118, PTH120  # as co_filename is
 _HIDDEN = (OWN_DIRECTORY, _IPYTHON_DIRECTORY)

@@ -29,12 +29,12 @@ from traitlets import Type, default
 from nbshm.failures.packed_exceptions import Dumps
 from nbshm.failures.tracebacks import ExceptionReport, report_exception
 from nbshm.jobs import Body
+from nbshm.replacing import replaced
 from nbshm.worker.cells import CellCompiler, at_its_line
 from nbshm.worker.descriptions import Describer
 from nbshm.worker.loops import Loop
 from nbshm.worker.refusals import refusal
 from nbshm.worker.rendering import Renderer
-from nbshm.worker.replacing import replaced
 from nbshm.worker.shell_parts import AT_BODY, ELSEWHERE, IN_BODY, LastValue, Leave, NoProfile, NothingKept
 from nbshm.worker.streams import EventPublisher, Voice
 
