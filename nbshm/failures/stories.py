@@ -15,6 +15,7 @@ from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.words import bytes_in_words, ranks_in_words, seconds_in_words, verb_for
 
 _LITTLE = 1 << 20  # bytes that are as good as none
+_LONGEST = 200  # characters of a message where it stands in a line: the traceback has all of it
 _EXPLANATIONS: dict[int, str] = {
     signal.SIGSEGV: "a segmentation fault, most often in a compiled library",
     signal.SIGABRT: "a compiled library gave up",
@@ -33,11 +34,11 @@ def headline(failures: Sequence[RankFailure], stopped: Sequence[Stopped] = ()) -
 
 def story(failures: Sequence[RankFailure], stopped: Sequence[Stopped] = ()) -> str:
     """Tell the whole failure with ANSI colours: the headline, then each different failure once."""
-    groups = grouped(failures)
-    parts = [_bold_red(headline(failures, stopped))]
-    for number, group in enumerate(groups):
-        parts += _told(group, root_cause=number == 0, alone=len(groups) == 1)
-    return "\n".join(part for part in parts if part)
+    first, *others = grouped(failures)
+    parts = [_bold_red(headline(failures, stopped)), *_told(first)]
+    for group in others:
+        parts += ["", _bold_red(title(group)), *_told(group)]
+    return "\n".join(parts)
 
 
 def grouped(failures: Sequence[RankFailure]) -> list[list[RankFailure]]:
@@ -48,9 +49,9 @@ def grouped(failures: Sequence[RankFailure]) -> list[list[RankFailure]]:
     return list(groups.values())
 
 
-def title(group: Sequence[RankFailure], *, root_cause: bool) -> str:
-    """Say what happened to the ranks that failed alike."""
-    follows = ", too." if isinstance(group[0], Raised) and not root_cause else "."
+def title(group: Sequence[RankFailure]) -> str:
+    """Say what happened to ranks that failed alike, after others."""
+    follows = ", too." if isinstance(group[0], Raised) else "."
     return _what_happened(group[0], [failure.rank for failure in group]) + follows
 
 
@@ -58,7 +59,7 @@ def other_messages(group: Sequence[RankFailure]) -> list[str]:
     """Say how the messages of exceptions of one kind differ from the first one's."""
     first, *others = [failure for failure in group if isinstance(failure, Raised)]
     messages: dict[str, list[int]] = {}
-    for other in others:
+    for other in sorted(others, key=lambda failure: failure.rank):
         if other.report.message != first.report.message:
             messages.setdefault(_type_and_message(other.report), []).append(other.rank)
     return [f"{ranks_in_words(ranks)}: {message}" for message, ranks in messages.items()]
@@ -172,20 +173,22 @@ def _kind(failure: RankFailure) -> tuple[object, ...]:
             return ("quit", code, text, line)
 
 
-def _told(group: Sequence[RankFailure], *, root_cause: bool, alone: bool) -> list[str]:
-    """Tell failures of one kind: who, the first one's traceback, how the messages of the others differ."""
+def _told(group: Sequence[RankFailure]) -> list[str]:
+    """Tell failures of one kind: the first one's traceback, how the messages of the others differ."""
     first = group[0]
     if not isinstance(first, Raised):
-        heading = [] if root_cause else ["", _bold_red(title(group, root_cause=False))]
         frames = first.frames if isinstance(first, Died) else ()
-        return [*heading, *frames_in_words(frames), *unfinished_items(group)]
-    heading = [] if alone else [_bold_red(title(group, root_cause=root_cause))]
-    return [*heading, first.report.rendered.rstrip("\n"), *other_messages(group)]
+        return [*frames_in_words(frames), *unfinished_items(group)]
+    return [first.report.rendered.rstrip("\n"), *other_messages(group)]
 
 
 def _type_and_message(report: ExceptionReport) -> str:
     lines = report.message.strip().splitlines()
-    return f"{report.type_name}: {lines[0]}" if lines else report.type_name
+    return f"{report.type_name}: {_in_short(lines[0])}" if lines else report.type_name
+
+
+def _in_short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _bold_red(text: str) -> str:

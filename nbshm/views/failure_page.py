@@ -20,6 +20,7 @@ from nbshm.words import without_colours
 _DIRECT = "The above exception was the direct cause of the following one:"
 _DURING = "While the above exception was handled, the following one occurred:"
 _MOST_FRAMES = 30  # of one traceback: a runaway recursion says nothing new
+_MOST_AGAIN = 2  # of a line that calls itself: the values of names in these may tell something
 _STYLE = """<style>
 .nbshm-failure{font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);
 line-height:1.4;color:var(--jp-content-font-color1,inherit);
@@ -48,22 +49,21 @@ def failure_bundle(failures: Sequence[RankFailure], stopped: Sequence[Stopped]) 
 
 def failure_html(failures: Sequence[RankFailure], stopped: Sequence[Stopped]) -> str:
     """Write what failed, and with whom."""
-    groups = grouped(failures)
     parts = [f'<div class="head">{escape(headline(failures, stopped))}</div>']
-    for number, group in enumerate(groups):
-        parts += _group(group, root_cause=number == 0, alone=len(groups) == 1)
+    for number, group in enumerate(grouped(failures)):
+        parts += _group(group, root_cause=number == 0)
     return f'{_STYLE}\n<div class="nbshm-failure">\n{chr(10).join(parts)}\n</div>'
 
 
-def _group(group: Sequence[RankFailure], *, root_cause: bool, alone: bool) -> Iterator[str]:
+def _group(group: Sequence[RankFailure], *, root_cause: bool) -> Iterator[str]:
     """Write failures of one kind: the first one's traceback, and how the messages of the others differ."""
-    if not alone:
-        yield f'<div class="kind">{escape(title(group, root_cause=root_cause))}</div>'
+    if not root_cause:
+        yield f'<div class="kind">{escape(title(group))}</div>'
     yield from (f"<div>{escape(line)}</div>" for line in unfinished_items(group))
     first = group[0]
     if isinstance(first, Raised):
         yield from _exception(first.report)
-        yield from (f"<div>{escape(line)}</div>" for line in other_messages(group))
+        yield from (f"<pre>{escape(line)}</pre>" for line in other_messages(group))
 
 
 def _exception(report: ExceptionReport) -> Iterator[str]:
@@ -90,9 +90,20 @@ def _frames(frames: Sequence[Frame]) -> Iterator[str]:
         if of_library:
             yield _folded(list(group))
         else:
-            yield from map(_own, group)
+            yield from _owns(group)
     if left_out > 0:
         yield f'<div class="dim">{left_out} frames in the middle are left out</div>'
+
+
+def _owns(frames: Iterable[Frame]) -> Iterator[str]:
+    """Write frames of the person's own code; a recursion in one line is shown once."""
+    for _, alike in groupby(frames, key=lambda frame: (frame.filename, frame.line, frame.function)):
+        first, *again = alike
+        yield _own(first)
+        if len(again) > _MOST_AGAIN:
+            yield '<div class="dim">and again and again, in the same line</div>'
+        else:
+            yield from map(_own, again)
 
 
 def _folded(frames: Sequence[Frame]) -> str:

@@ -66,6 +66,13 @@ def test_failures_of_several_ranks_at_one_place_are_told_once_with_their_other_m
     assert "ranks 2-3: ValueError: 1" in html
 
 
+def test_other_messages_are_in_the_order_of_ranks_and_short() -> None:
+    html = page(*(raised("raise ValueError(str(rank) * 300)", rank) for rank in (1, 3, 2)))
+    lines = re.findall(r"<pre>(rank .: ValueError: .*)</pre>", html)
+    assert lines == [f"rank {rank}: ValueError: {str(rank) * 200}…" for rank in (2, 3)]
+    assert "1" * 300 in html
+
+
 def test_the_root_cause_is_first_and_the_others_follow() -> None:
     death = Died(rank=1, pid=2, exitcode=-9, seconds=3.0)
     text = words(page(raised("1 / 0", 3), raised("json.loads('{')", 0), death))
@@ -94,10 +101,25 @@ def test_nothing_can_run_in_the_page() -> None:
     assert "<script" not in html
 
 
-def test_a_runaway_recursion_is_cut() -> None:
+def test_a_runaway_recursion_is_shown_once() -> None:
     html = page(raised("def f(n):\n    return f(n + 1)\nf(0)"))
+    assert html.count('class="place"') == 2
+    assert "again and again, in the same line" in html
+
+
+def test_a_recursion_of_several_functions_is_cut() -> None:
+    html = page(raised("def f(n):\n    return g(n)\ndef g(n):\n    return f(n)\nf(0)"))
     assert html.count('class="place"') == 30
     assert "frames in the middle are left out" in html
+
+
+def test_a_recursion_that_comes_to_an_end_is_shown_whole() -> None:
+    html = page(raised("def f(n):\n    return f(n - 1) if n else 1 / n\nf(2)"))
+    assert [f"<td>n</td><td>{n}</td>" in html for n in (2, 1, 0)] == [True] * 3
+
+
+def test_what_failed_first_is_said_once_also_where_others_follow() -> None:
+    assert page(raised("1 / 0", 3), raised("json.loads('{')", 0)).count("rank 3 failed") == 1
 
 
 def test_the_twin_is_plain_text() -> None:
