@@ -15,8 +15,8 @@ DEEPEST_GROUP = 10
 """Groups in groups that are told; as deep as Python shows them."""
 
 
-def safe_message(exception: BaseException) -> str:
-    """Return `str(exception)` as any front end can show it, also for one that can't even say that."""
+def safe_message(exception: object) -> str:
+    """Return the `str` of an exception or a note as any front end can show it, also if it can't say that."""
     try:
         return printable(str(exception))
     except Exception:  # noqa: BLE001  # whatever a foreign __str__ does, the failure itself must still be told

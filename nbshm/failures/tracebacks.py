@@ -101,9 +101,7 @@ class _Extraction:
 
 def _notes(exception: BaseException) -> tuple[str, ...]:
     notes = getattr(exception, "__notes__", ())
-    if not isinstance(notes, (list, tuple)):
-        return ()
-    return tuple(printable(note) for note in notes if isinstance(note, str))
+    return tuple(map(safe_message, notes if isinstance(notes, (list, tuple)) else [notes]))
 
 
 def render_plainly(exception: BaseException) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias
 
 from nbshm.failures.chains import safe_message
-from nbshm.failures.packed_exceptions import Dumps
+from nbshm.failures.packed_exceptions import Dumps, ExceptionStandIn
 from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.jobs import Body
 from nbshm.worker.cell_warnings import cells_by_number
@@ -79,7 +80,18 @@ def _end_of(body: Body, shell: WorkerShell, dumps: Dumps) -> BodyEnd:
             return BodyInterrupted()
         if isinstance(error, SystemExit):
             return _exit(error, shell)
-        return BodyRaised(report=shell.report(error, dumps=dumps))
+        return BodyRaised(report=_report(error, shell, dumps))
+
+
+def _report(error: BaseException, shell: WorkerShell, dumps: Dumps) -> ExceptionReport:
+    """Report what a body has raised; where an exception keeps itself from being told, say at least where."""
+    links = sys.exc_info()[2]
+    try:
+        return shell.report(error, dumps=dumps)
+    except Exception as problem:  # noqa: BLE001  # attributes and metaclasses of exceptions are foreign code
+        kind, why = type.__repr__(type(error)), f"{type(problem).__name__}: {safe_message(problem)}"
+        stand_in = ExceptionStandIn(f"{kind} was raised here; it can't be told more, as that raises {why}")
+        return shell.report(stand_in.with_traceback(links))
 
 
 def _exit(error: SystemExit, shell: WorkerShell) -> BodyEnd:

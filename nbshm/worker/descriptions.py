@@ -50,7 +50,7 @@ def describe(value: Any) -> str:
     """Describe one value on a line."""
     try:
         text = f"{_shape(value)}{_short.repr(value)}"
-    except Exception as error:  # noqa: BLE001  # a foreign __repr__ does what it likes
+    except BaseException as error:  # noqa: BLE001  # a foreign __repr__ does what it likes, in a thread of its own
         text = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
     line = _ADDRESS.sub("", " ".join(text.split()))
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

@@ -160,3 +160,10 @@ def test_half_a_surrogate_pair_is_told_as_an_escape():
     report = report_exception(error)
     assert (report.message, report.notes) == ("half \\ud83d", ("noted \\ud83d",))
     assert report.rendered.encode()
+
+
+@pytest.mark.parametrize(("notes", "told"), [((1, None, "x"), ("1", "None", "x")), ("one", ("one",))])
+def test_notes_that_are_no_strings_are_told_too(notes, told):
+    error = ValueError("noted")
+    error.__notes__ = notes
+    assert report_exception(error).notes == told

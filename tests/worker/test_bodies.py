@@ -184,6 +184,14 @@ def test_an_exception_that_cannot_say_what_it_is_is_reported(server):
     assert "Bad" in report.rendered
 
 
+def test_an_exception_that_keeps_itself_from_being_told_is_reported_with_its_line(server):
+    cell = "class Bad(Exception):\n    __notes__ = property(lambda self: int('no number'))\nraise Bad"
+    report = server.run(cell).end
+    assert "class '__main__.Bad'> was raised here" in report.message
+    assert "ValueError: invalid literal" in report.message
+    assert report.where == "In [3] line 4"  # below the magic's
+
+
 def test_a_runaway_recursion_is_reported_short(server):
     report = server.run("def f(n): return f(n + 1)\nf(0)").end
     assert "skipping similar frames" in report.rendered
