@@ -31,8 +31,7 @@ border-left:3px solid var(--jp-error-color1,#c62828);padding-left:.7em}
 .nbshm-failure summary{cursor:pointer}
 .nbshm-failure pre{margin:0;padding:0;font:inherit;line-height:inherit;color:inherit;background:none;
 border:none;white-space:pre-wrap;overflow-wrap:anywhere}
-.nbshm-failure mark{background:var(--jp-warn-color3,#ffe0b2);color:var(--jp-content-font-color1,inherit);
-font-weight:bold;text-decoration:underline}
+.nbshm-failure mark{background:#ffe0b2;color:#212121;font-weight:bold;text-decoration:underline}
 .nbshm-failure table{border-collapse:collapse;margin:0 0 0 1em;font:inherit;color:inherit}
 .nbshm-failure td{padding:0 1em 0 0;border:none;text-align:left!important;vertical-align:top;
 overflow-wrap:anywhere}
