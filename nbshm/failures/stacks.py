@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from nbshm.failures.frames import Frame
 from nbshm.failures.waits import Wait, what_it_waits_for
@@ -19,6 +20,7 @@ from nbshm.words import ranks_in_words, verb_for
 
 _THREAD = re.compile(r"^(Current thread|Thread) 0x([0-9a-f]+)")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+_MOST_AGAIN = 2  # of a line that calls itself
 _IPYTHON = (os.sep + "IPython" + os.sep, os.sep + "ipykernel" + os.sep)
 
 
@@ -130,10 +132,19 @@ def stacks_in_words(stacks: Sequence[RankStack]) -> Iterator[str]:
 
 
 def frames_in_words(frames: Sequence[Frame]) -> Iterator[str]:
-    """Tell frames, a line each."""
-    for frame in frames:
-        function = "" if frame.function.startswith("<") else f", in {frame.function}"
-        yield f"    {frame.place}{function}{f': {frame.text}' if frame.text else ''}"
+    """Tell frames, a line each; a recursion in one line only once."""
+    for _, alike in groupby(frames, key=lambda frame: (frame.filename, frame.line, frame.function)):
+        first, *again = alike
+        yield _frame_in_words(first)
+        if len(again) > _MOST_AGAIN:
+            yield f"    ... and the same {len(again)} times more"
+        else:
+            yield from map(_frame_in_words, again)
+
+
+def _frame_in_words(frame: Frame) -> str:
+    function = "" if frame.function.startswith("<") else f", in {frame.function}"
+    return f"    {frame.place}{function}{f': {frame.text}' if frame.text else ''}"
 
 
 def _shown(stack: RankStack) -> list[Frame]:

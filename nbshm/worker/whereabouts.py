@@ -28,6 +28,7 @@ from nbshm.wire.places import (
     write_thread,
 )
 from nbshm.words import line_in_words
+from nbshm.worker.stack_dumps import dump_of
 
 Notice: TypeAlias = Callable[[FrameType | None], None]
 
@@ -105,7 +106,8 @@ class Whereabouts:
             self._last = place
         question = unanswered(self._page)
         if question is not None:
-            faulthandler.dump_traceback(file=self._fd, all_threads=True)
+            dump = dump_of(sys._current_frames())  # noqa: SLF001  # as above
+            os.write(self._fd, dump.encode(errors="backslashreplace"))
             note_answer(self._page, question)
 
 

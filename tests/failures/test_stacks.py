@@ -138,3 +138,15 @@ Thread 0x00000000000000aa (most recent call first):
     )
     assert about_lingering(dump(QUEUE), READER) is None
     assert about_lingering(None, READER) is None
+
+
+def test_a_line_that_calls_itself_is_told_once() -> None:
+    frames = (
+        '  File "/cells/cell-3.py", line 4 in load\n' * 30 + '  File "/cells/cell-7.py", line 2 in <module>\n'
+    )
+    stack = stack_of(0, dump(f"Thread 0x00000000000000aa (most recent call first):\n{frames}"), READER)
+    assert repr(Stacks(title="job", ranks=(stack,))).splitlines()[2:] == [
+        "    In [7] line 2: load(queue)",
+        "    In [3] line 4, in load",
+        "    ... and the same 29 times more",
+    ]
