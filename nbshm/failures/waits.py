@@ -39,7 +39,7 @@ _OWN = "nbshm/"
 # By the end of the file's path and the function; None: any function.
 _KNOWN: dict[tuple[str, str | None], Wait] = {
     ("nbshm/worker/ranks.py", "barrier"): BARRIER,
-    ("nbshm/wire/board.py", "lock"): _LOCK,
+    ("nbshm/wire/run_lock.py", "acquire"): _LOCK,
     ("nbshm/wire/board.py", "loop"): _LOOP,
     ("multiprocessing/queues.py", "get"): _QUEUE,
     ("multiprocessing/queues.py", "put"): _FULL_QUEUE,

@@ -10,11 +10,11 @@ import itertools
 import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
 from nbshm.events import Event, Resumed, Waiting
 from nbshm.wire.board import Board
+from nbshm.wire.run_lock import RunLock
 from nbshm.wire.shared_loops import Range
 from nbshm.worker.items import Source, Streamed, source_of
 from nbshm.worker.loop_reports import LoopReport, LoopReports
@@ -125,9 +125,9 @@ class Rank:
             raise threading.BrokenBarrierError(f"barrier: {broken}")
         self._say(Resumed(rank=self.number))
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self) -> RunLock:
         """See `nbshm.lock`."""
-        return self._board.lock()
+        return self._board.lock
 
     def progress(self, iterable: Iterable[T], total: int | None, label: str) -> Iterator[T]:
         """See `nbshm.progress`."""
@@ -153,11 +153,9 @@ class OnlyRank:
     def barrier(self) -> None:
         """Wait for nobody."""
 
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> threading.RLock:
         """Exclude other threads."""
-        with self._lock:
-            yield
+        return self._lock
 
     def progress(self, iterable: Iterable[T], _total: int | None, _label: str) -> Iterator[T]:
         """Pass everything on."""
@@ -210,10 +208,11 @@ def barrier() -> None:
     _here.rank.barrier()
 
 
-def lock() -> AbstractContextManager[None]:
-    """Return the run's lock, for `with`: one thread of one rank at a time is in it.
+def lock() -> RunLock | threading.RLock:
+    """Return the run's lock: one thread of one rank has it at a time.
 
-    A rank may enter it again while it is in it. If a rank dies in it, it is free again.
+    It is used as `threading.RLock()` is: by `with`, or by `acquire(blocking=True, timeout=-1)`, which tells
+    whether it was taken, and `release()`. Who has it may take it again. If a rank dies in it, it is free.
 
         with nbshm.lock():
             total += part

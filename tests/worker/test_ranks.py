@@ -190,11 +190,59 @@ def test_the_lock_is_free_when_its_holder_has_died():
     )
     with started(code, 2) as (holder, waiter):
         assert holder.stdout.readline() == "held\n"
-        waiter.stdin.write("go\n")
-        waiter.stdin.flush()
+        tell(waiter)
         holder.send_signal(signal.SIGKILL)
         out, _ = waiter.communicate(timeout=TIMEOUT)
     assert out == "'mine'\n"
+
+
+def test_the_lock_that_another_rank_has_is_not_taken_at_once_or_in_time():
+    code = (
+        "import sys\n"
+        "if rank == 0:\n"
+        "  lock().acquire()\n  print('held', flush=True)\n  sys.stdin.readline()\n"
+        "  lock().release()\n  print('free', flush=True)\n  sys.stdin.read()\n"
+        "else:\n"
+        "  sys.stdin.readline()\n"
+        "  print(lock().acquire(blocking=False), lock().acquire(timeout=0.01), flush=True)\n"
+        "  sys.stdin.readline()\n"
+        "  result = lock().acquire(blocking=False), lock().acquire(timeout=9)\n"
+    )
+    with started(code, 2) as (holder, waiter):
+        assert holder.stdout.readline() == "held\n"
+        tell(waiter)
+        assert waiter.stdout.readline() == "False False\n"
+        tell(holder)
+        assert holder.stdout.readline() == "free\n"
+        out, _ = waiter.communicate("go\n", timeout=TIMEOUT)
+        holder.communicate(timeout=TIMEOUT)
+    assert out == "(True, True)\n"
+
+
+def tell(child: subprocess.Popen) -> None:
+    """Let a child go on that waits for a line."""
+    child.stdin.write("go\n")
+    child.stdin.flush()
+
+
+def test_the_lock_is_released_only_by_the_thread_that_has_it(a_rank):
+    told: list[object] = []
+
+    def release():
+        try:
+            told.append(a_rank.lock().release())
+        except RuntimeError as error:
+            told.append(str(error))
+
+    assert a_rank.lock().acquire()
+    for _ in range(2):  # before and after
+        thread = threading.Thread(target=release)
+        thread.start()
+        thread.join()
+        if len(told) == 1:
+            a_rank.lock().release()
+    release()
+    assert told == ["lock: this thread does not have it, so it has nothing to release"] * 3
 
 
 def test_claims_and_the_lock_can_be_used_by_threads_of_several_ranks_at_once():
@@ -283,7 +331,8 @@ def test_outside_a_run_there_is_one_rank_of_one():
     assert list(ranks.progress([1, 2], label="x")) == [1, 2]
     ranks.barrier()
     with ranks.lock(), ranks.lock():
-        pass
+        assert ranks.lock().acquire(timeout=1)
+        ranks.lock().release()
 
 
 def test_the_device_of_a_rank_is_the_cpu_or_a_gpu_of_its_own(a_rank):
