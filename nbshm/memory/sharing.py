@@ -16,6 +16,7 @@ from nbshm.memory.decisions import Copied, decide
 from nbshm.memory.holders import Holders, why_storage_stays
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.placing import carry_out
+from nbshm.memory.reach import is_array
 from nbshm.memory.segments import Segments
 from nbshm.memory.slots import Argument, Locals, slots_in
 from nbshm.refusals import refusal
@@ -70,6 +71,11 @@ def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
             f"nbshm.share: there is no memory to share in a value of type {type(value).__name__}; "
             "give it a tensor, an array, a module, or a list, a dictionary or an object of the notebook that "
             "holds some."
+        )
+    if all(is_array(part) and part.dtype.hasobject for part in parts):
+        raise TypeError(
+            f"nbshm.share: an array of {parts[0].dtype} can't be shared, as its elements lie elsewhere; "
+            "a parallel cell sends each rank a copy."
         )
     pickler = _pickler()
     try:

@@ -246,6 +246,12 @@ def test_what_has_no_memory_is_refused(shared: Notebook, value):
         run(shared, f"nbshm.share({value})")
 
 
+def test_an_array_of_objects_is_refused(shared: Notebook):
+    run(shared, "words = np.array(['a', None], dtype=object)")
+    with pytest.raises(TypeError, match=r"^nbshm.share: an array of object can't be shared"):
+        run(shared, "nbshm.share(words)")
+
+
 @pytest.mark.parametrize("make", ["empty", "zeros"])
 def test_new_arrays_are_like_numpys_and_used_without_a_copy(shared: Notebook, make):
     run(shared, f"x = nbshm.{make}((2, 3), 'i2', order='F')")
