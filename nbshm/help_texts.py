@@ -57,7 +57,8 @@ STATUS_HELP = """Show what is shared with workers now, what room there is, and w
     %shm_status clean    remove what dead processes of yours have left in /dev/shm
 
 moved: in shared memory for good; mirrored: copied in for the last run and back, for the reason that is told;
-snapshot: read by the last run's workers without a copy for each; by others: torch or a file shares it.
+snapshot: read by the last run's workers without a copy for each; by CUDA: on a GPU, and written in place;
+by others: torch or a file shares it.
 """
 
 STACKS_HELP = """Show where the ranks of a run are: their lines in cells, and what they wait for.

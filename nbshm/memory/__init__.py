@@ -1,6 +1,7 @@
 """Values: how each travels to the workers, and whose memory it is."""
 
 TORCH_ROOMS = (
+    "appearances",
     "census",
     "cuda",
     "graphs",

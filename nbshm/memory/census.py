@@ -84,7 +84,10 @@ class Census:
 
         A storage is held by its Python object and by each tensor over it; a tensor by its Python object, by
         each view of it (torch keeps the root of a view, not what lies between) and by what it is the grad of.
+        A sparse tensor stands for the part that it holds in C++; two may hold the same one.
         """
+        if sum(tensor.layout is not torch.strided for tensor in holders.values()) > 1:
+            return False
         bases = [tensor._base for tensor in holders.values() if tensor._base is not None]  # noqa: SLF001  # documented in torch's notes
         everyone = holders | {id(base): base for base in bases}
         if torch._C._storage_Use_Count(storage._cdata) != 1 + len(everyone):  # noqa: SLF001  # the only way to see it

@@ -59,13 +59,26 @@ def handle_of(storage: torch.UntypedStorage) -> CudaHandle:
         CUDA does not hand it over.
 
     """
-    place = storage.data_ptr(), storage.nbytes()
-    known: tuple[tuple[int, int], CudaHandle] | None = getattr(storage, "handed_over", None)
-    if known is not None and known[0] == place:
-        return known[1]
+    known = _known_handle_of(storage)
+    if known is not None:
+        return known
     handle = new_handle_of(storage)
-    storage.handed_over = place, handle  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
+    storage.handed_over = _place(storage), handle  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
     return handle
+
+
+def is_handed_over(storage: torch.UntypedStorage) -> bool:
+    """Tell whether this process has made a handle of a storage, and its memory is still where it was."""
+    return _known_handle_of(storage) is not None
+
+
+def _known_handle_of(storage: torch.UntypedStorage) -> CudaHandle | None:
+    place, handle = getattr(storage, "handed_over", (None, None))
+    return handle if place is not None and place == _place(storage) else None
+
+
+def _place(storage: torch.UntypedStorage) -> tuple[int, int]:
+    return storage.data_ptr(), storage.nbytes()
 
 
 def new_handle_of(storage: torch.UntypedStorage) -> CudaHandle:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
@@ -11,11 +11,14 @@ from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.contents import arrays_of_libraries, tensors_and_arrays
 from nbshm.memory.holders import Holders, why_storage_stays
 from nbshm.memory.names import NotebookNames
-from nbshm.memory.naming import Span, memory_span, overlapped
+from nbshm.memory.naming import Span, address_span, memory_span, overlapped
 from nbshm.memory.reach import is_array
 from nbshm.memory.segments import Segments
 
-How: TypeAlias = Literal["moved", "mirrored", "snapshot", "by others"]
+How: TypeAlias = Literal["moved", "mirrored", "snapshot", "by CUDA", "by others"]
+
+Part: TypeAlias = tuple[Any, Any]
+"""A tensor or an array, and what it consists of that has memory: itself, or a part of a sparse tensor."""
 
 _IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython"})
 
@@ -108,18 +111,21 @@ class _Look:
 
     def entries(self, name: str, value: Any) -> Iterator[Entry]:
         """Yield what is shared under a name."""
-        groups: dict[How, list[Any]] = {}
+        groups: dict[How, list[Part]] = {}
         for part in tensors_and_arrays(value):
-            how = self._how(name, part)
-            if how is not None:
-                groups.setdefault(how, []).append(part)
+            for piece in _pieces(part):
+                how = self._how(name, piece)
+                if how is not None:
+                    groups.setdefault(how, []).append((part, piece))
         for how, parts in groups.items():
             yield self._entry(name, value, how, parts)
         snapshots = arrays_of_libraries(value) if name in self.sent else []
         if snapshots:
-            yield _entry(name, value, "snapshot", snapshots)
+            yield _entry(name, value, "snapshot", [(array, array) for array in snapshots])
 
     def _how(self, name: str, part: Any) -> How | None:
+        if not is_array(part) and _is_handed_over_by_cuda(part):
+            return "by CUDA"
         span = memory_span(part)
         if span is None or span[1] == 0:
             return None
@@ -136,16 +142,16 @@ class _Look:
         was_mirrored = name in self.sent and any(overlapped(self.mirrored, part))
         return was_mirrored and not (is_array(part) and self.names.family_of(part))
 
-    def _entry(self, name: str, value: Any, how: How, parts: list[Any]) -> Entry:
-        entry = _entry(name, value, how, parts)
+    def _entry(self, name: str, value: Any, how: How, parts: list[Part]) -> Entry:
+        entry, of_memory = _entry(name, value, how, parts), [piece for _, piece in parts]
         if how == "moved":
-            found = [self.segments.find(*span) for span in map(memory_span, parts) if span is not None]
+            found = [self.segments.find(*span) for span in map(memory_span, of_memory) if span is not None]
             fds = sorted({segment.fd for segment in found if segment is not None})
             return replace(entry, segments=tuple(fds))
-        if how == "mirrored" and is_array(parts[0]):
-            self.held.append(parts[0])
+        if how == "mirrored" and is_array(of_memory[0]):
+            self.held.append(of_memory[0])
         elif how == "mirrored":
-            return replace(entry, why=self._why_storage_stays(parts))
+            return replace(entry, why=self._why_storage_stays(of_memory))
         return entry
 
     def _why_storage_stays(self, parts: list[Any]) -> str:
@@ -154,19 +160,39 @@ class _Look:
         return why_storage_stays(parts[0].untyped_storage(), names_of_graphs(parts, self.namespace))
 
 
-def _entry(name: str, value: Any, how: How, parts: list[Any]) -> Entry:
-    spans = {span for span in map(memory_span, parts) if span is not None}
-    nbytes = sum(nbytes for _, nbytes in spans)
-    if parts[0] is value:
-        noun = "array" if is_array(value) else "tensor"
-        kind = f"{noun} {str(value.dtype).removeprefix('torch.')}"
-        return Entry(
-            name=name, kind=kind, shape=" x ".join(map(str, value.shape)) or "()", nbytes=nbytes, how=how
-        )
+def _entry(name: str, value: Any, how: How, parts: Sequence[Part]) -> Entry:
+    wholes = {id(whole): whole for whole, _ in parts}
+    spans = {span for span in (address_span(piece) for _, piece in parts) if span is not None}
+    kind, shape = _kind_and_shape(value) if id(value) in wholes else _contents(value, wholes.values())
+    return Entry(name=name, kind=kind, shape=shape, nbytes=sum(nbytes for _, nbytes in spans), how=how)
+
+
+def _kind_and_shape(value: Any) -> tuple[str, str]:
+    if is_array(value):
+        return f"array {value.dtype}", " x ".join(map(str, value.shape)) or "()"
+    from nbshm.memory import appearances  # noqa: PLC0415  # imports torch, which is there
+
+    return appearances.kind_and_shape(value)
+
+
+def _contents(value: Any, parts: Collection[Any]) -> tuple[str, str]:
     arrays = sum(map(is_array, parts))
     counts = [_counted(len(parts) - arrays, "tensor"), _counted(arrays, "array")]
-    shape = ", ".join(count for count in counts if count)
-    return Entry(name=name, kind=type(value).__qualname__, shape=shape, nbytes=nbytes, how=how)
+    return type(value).__qualname__, ", ".join(count for count in counts if count)
+
+
+def _pieces(part: Any) -> Sequence[Any]:
+    if is_array(part):
+        return [part]
+    from nbshm.memory import appearances  # noqa: PLC0415  # as above
+
+    return appearances.pieces(part)
+
+
+def _is_handed_over_by_cuda(tensor: Any) -> bool:
+    from nbshm.memory import appearances  # noqa: PLC0415  # as above
+
+    return appearances.is_handed_over_by_cuda(tensor)
 
 
 def _counted(count: int, noun: str) -> str:
@@ -201,7 +227,8 @@ def _kept(segments: Segments, named: set[int], histories: Mapping[str, Any]) -> 
     for by, value in histories.items():
         if not left:
             return
-        spans = [span for span in map(memory_span, tensors_and_arrays(value)) if span is not None]
+        parts = (piece for part in tensors_and_arrays(value) for piece in _pieces(part))
+        spans = [span for span in map(memory_span, parts) if span is not None]
         found = {segment.fd for segment in (segments.find(*span) for span in spans) if segment is not None}
         nbytes = sum(left.pop(fd) for fd in found & left.keys())
         if nbytes:

@@ -71,7 +71,7 @@ def _of_modules(own: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 def overlapped(spans: Sequence[Span], value: Any) -> Iterator[Span]:
     """Yield the spans, of those in order, that the memory of a value overlaps."""
-    place = _span(value, _ADDRESSED)
+    place = address_span(value)
     if place is not None:
         address, nbytes = place
         first = bisect.bisect_right(spans, address, key=lambda span: span[1])
@@ -100,6 +100,11 @@ def _held_by(value: Any) -> list[Any]:
 def memory_span(value: Any) -> tuple[int, int] | None:
     """Return address and size of the memory of an array, or of the storage of a tensor on the CPU."""
     return _span(value, _CPU)
+
+
+def address_span(value: Any) -> tuple[int, int] | None:
+    """Return address and size of the memory of an array, or of the storage of a tensor, on a GPU too."""
+    return _span(value, _ADDRESSED)
 
 
 def _span(value: Any, devices: frozenset[str]) -> tuple[int, int] | None:

@@ -13,18 +13,22 @@ import torch
 Reduced: TypeAlias = tuple[Any, ...]
 
 
+def parts_of(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return what a sparse tensor that does not require grad consists of: indices, then values."""
+    if tensor.layout is torch.sparse_coo:
+        # `indices()` and `values()` are for coalesced tensors only.
+        return tensor._indices(), tensor._values()  # noqa: SLF001
+    if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+
+
 def reduce_sparse(tensor: torch.Tensor) -> Reduced:
     """Reduce a sparse tensor that does not require grad to its parts."""
     shape = tuple(tensor.shape)
     if tensor.layout is torch.sparse_coo:
-        # `indices()` and `values()` are for coalesced tensors only.
-        parts = (tensor._indices(), tensor._values())  # noqa: SLF001
-        return rebuild_coordinates, (*parts, shape, tensor.is_coalesced())
-    if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
-        parts = (tensor.crow_indices(), tensor.col_indices())
-    else:
-        parts = (tensor.ccol_indices(), tensor.row_indices())
-    return rebuild_compressed, (*parts, tensor.values(), shape, tensor.layout)
+        return rebuild_coordinates, (*parts_of(tensor), shape, tensor.is_coalesced())
+    return rebuild_compressed, (*parts_of(tensor), shape, tensor.layout)
 
 
 def rebuild_coordinates(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -49,7 +49,7 @@ class TensorReducer:
         """Reduce a tensor that is not plain, or whose class says nothing of pickling, as a parameter."""
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
             _refuse_what_cannot_travel(tensor)
-            reduced = self._by_strides(tensor) if _has_plain_strides(tensor) else _by_parts(tensor)
+            reduced = self._by_strides(tensor) if _has_plain_strides(tensor) else self._by_parts(tensor)
             return _with_state(reduced, tensor)
 
     def of_class(self, kind: type) -> Callable[[torch.Tensor], Reduced] | None:
@@ -66,6 +66,23 @@ class TensorReducer:
             reduce_storage(storage, self.buffers, holder=tensor)
         layout = (tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
         return rebuild_tensor, (type(tensor), storage, *layout, tensor.requires_grad)
+
+    def _by_parts(self, tensor: torch.Tensor) -> Reduced:
+        """Reduce a tensor that is more than a storage with strides."""
+        # The parts of a tensor that requires grad would not be leaves.
+        detached = tensor.detach()
+        if tensor.layout is torch.strided or tensor.is_nested:
+            make, parts = detached.__reduce_ex__(5)  # type: ignore[no-untyped-call]
+        else:
+            make, parts = reduce_sparse(detached)
+            self._note_holder(parts, tensor)
+        return rebuild_from_parts, (type(tensor), make, parts, tensor.requires_grad)
+
+    def _note_holder(self, parts: Iterable[Any], sparse: torch.Tensor) -> None:
+        """Have a sparse tensor stand for the parts that it holds in C++, of which Python is given aliases."""
+        for part in parts:
+            if isinstance(part, torch.Tensor) and part.is_cpu and part._base is None:  # noqa: SLF001  # a view tells what it is of
+                reduce_storage(part.untyped_storage(), self.buffers, holder=sparse)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,18 +156,6 @@ def _as_kind(kind: type[torch.Tensor], tensor: torch.Tensor, *, requires_grad: b
         made: torch.Tensor = torch.Tensor._make_subclass(kind, tensor, requires_grad)  # noqa: SLF001
         return made
     return tensor.requires_grad_() if requires_grad else tensor
-
-
-def _by_parts(tensor: torch.Tensor) -> Reduced:
-    """Reduce a tensor that is more than a storage with strides."""
-    # The parts of a tensor that requires grad would not be leaves.
-    detached = tensor.detach()
-    make, parts = (
-        reduce_sparse(detached)
-        if tensor.layout is not torch.strided and not tensor.is_nested
-        else detached.__reduce_ex__(5)  # type: ignore[no-untyped-call]
-    )
-    return rebuild_from_parts, (type(tensor), make, parts, tensor.requires_grad)
 
 
 def _with_state(reduced: Reduced, tensor: torch.Tensor) -> Reduced:

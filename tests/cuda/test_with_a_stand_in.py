@@ -35,6 +35,16 @@ def test_ranks_write_into_the_notebooks_tensor_in_run_after_run(notebook):
     assert notebook.value("gpu.tolist()") == [11, 11, 3, 3]
 
 
+def test_what_was_handed_over_is_listed_as_long_as_it_is_there(notebook):
+    notebook.run("seen = stand_in.ones(4); unseen = stand_in.ones(2); parts = [seen[2:]]").check()
+    cell(notebook, "seen")
+    told = notebook.run("%shm_status").check().stdout
+    rows = {row[0]: row[1:] for row in map(str.split, told.splitlines()) if row[-2:] == ["by", "CUDA"]}
+    assert rows["seen"] == ["tensor", "float32", "4", "16", "bytes", "by", "CUDA"]
+    assert rows["parts"] == ["list", "1", "tensor", "16", "bytes", "by", "CUDA"]
+    assert "unseen" not in rows
+
+
 def test_after_a_run_nothing_is_left_of_the_count_also_of_ranks_that_were_killed(notebook):
     notebook.run("gpu = stand_in.ones(1)").check()
     reply = notebook.run(

@@ -132,6 +132,25 @@ def test_memory_of_others_is_not_moved(notebook: Notebook, name: str):
     assert np.frombuffer(owner, np.float32)[1] == 5
 
 
+def test_the_parts_of_a_sparse_tensor_are_moved(notebook: Notebook):
+    notebook["t"] = torch.eye(4).to_sparse()
+    notebook.run("t.values()[1] = 5", "t")
+    assert in_segment(notebook, notebook["t"].indices())
+    assert in_segment(notebook, notebook["t"].values())
+    assert notebook["t"].to_dense()[1, 1] == 5
+
+
+@pytest.mark.parametrize("look", [torch.from_dlpack, lambda part: part.numpy()], ids=["DLPack", "numpy"])
+@pytest.mark.parametrize("other", [torch.Tensor.clone, torch.Tensor.detach], ids=["alone", "held by two"])
+def test_a_part_of_a_sparse_tensor_that_others_look_at_is_not_moved(notebook: Notebook, look, other):
+    notebook["t"] = torch.eye(4).to_sparse()
+    notebook["other"] = other(notebook["t"])
+    view = look(notebook["t"].indices())
+    notebook.run("t.indices()[0, 3] = 0", "t", "other")
+    assert not in_segment(notebook, notebook["t"].indices())
+    assert view[0, 3] == 0
+
+
 def test_a_frame_that_runs_may_look_too(notebook: Notebook):
     notebook["t"] = tensor = seen()
     notebook.run("t[0] = 5", "t")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 from memory_notebook import Notebook
 
@@ -66,6 +67,41 @@ def test_containers_and_modules_are_one_line_for_each_way(notebook: Notebook):
         ("parts", "dict", "2 tensors", "moved"),
         ("parts", "dict", "1 array", "mirrored"),
     ]
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of")  # is in prototype stage
+def test_tensors_that_consist_of_others_are_told_as_what_they_are(notebook: Notebook):
+    parts = torch.zeros(2), torch.zeros(3)
+    notebook["few"] = torch.eye(4).to_sparse()
+    notebook["columns"] = [torch.eye(3).to_sparse()]
+    notebook["ragged"] = torch.nested.nested_tensor(list(parts), layout=torch.jagged)
+    notebook["nested"] = torch.nested.nested_tensor(list(parts))
+    notebook["masked"] = torch.masked.masked_tensor(torch.zeros(4), torch.ones(4, dtype=torch.bool))
+    names = tuple(notebook.namespace)
+    notebook.run("", *names)
+    found = inventory(notebook, *names).entries
+    assert {(entry.name, entry.kind, entry.shape) for entry in found} == {
+        ("few", "sparse_coo tensor float32", "4 x 4"),
+        ("columns", "list", "1 tensor"),
+        ("ragged", "jagged tensor float32", "2 x ?"),
+        ("nested", "tensor float32", "2 x ?"),
+        ("masked", "tensor float32", "4"),
+    }
+    sizes = {name: sum(entry.nbytes for entry in found if entry.name == name) for name in names}
+    assert sizes == {"few": 80, "columns": 60, "ragged": 44, "nested": 20, "masked": 20}
+
+
+def test_the_class_of_a_tensor_does_not_see_that_it_is_listed(notebook: Notebook):
+    notebook["loud"] = torch.zeros(2).as_subclass(Loud)
+    notebook.run("", "loud")
+    (entry,) = inventory(notebook, "loud").entries
+    assert (entry.kind, entry.shape, entry.how) == ("tensor float32", "2", "moved")
+
+
+class Loud(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *_, **__):
+        raise RuntimeError("looked at")
 
 
 def test_what_a_living_run_mirrors_is_listed_whatever_runs_were_since(notebook: Notebook):
