@@ -105,6 +105,29 @@ def test_what_a_run_shared_outlives_the_extension_and_nothing_else_does(bare: Ke
     assert bare.run("print(differences())").check().stdout == "{}\n"
 
 
+FAMILY = """
+def is_open(fd):
+    return os.path.exists(f"/proc/self/fd/{fd}")
+
+def lost_by_descendants(generations):
+    mine = [fd for _ in range(20) for fd in os.pipe()]
+    child = os.fork()
+    if child == 0:
+        lost = sum(not is_open(fd) for fd in mine)
+        os._exit(lost or generations and lost_by_descendants(generations - 1))
+    for fd in mine: os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""
+
+
+def test_forked_children_close_no_descriptors_but_those_of_the_extension(bare: Kernel) -> None:
+    bare.run("%load_ext nbshm\n" + FAMILY).check()
+    bare.run("%%parallel nprocs=1\npass").check()
+    assert bare.value("lost_by_descendants(generations=2)") == 0
+    bare.run("%unload_ext nbshm").check()
+    assert bare.value("lost_by_descendants(generations=0)") == 0
+
+
 def test_unloading_ends_a_run_that_is_alive(bare: Kernel) -> None:
     source = """
 %load_ext nbshm

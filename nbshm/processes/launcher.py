@@ -111,7 +111,13 @@ class Launcher:
         self.sweeper.close()
 
     def forget(self) -> None:
-        """Let go, in a forked child of the kernel, of what tells others that the kernel lives."""
+        """Let go, in a forked child of the kernel, of what tells others that the kernel lives.
+
+        Once: in children of that child, and after `close`, the descriptors' numbers may be somebody else's.
+        """
+        if self._closed:
+            return
+        self._closed = True
         self._standby.forget()
         self._lifeline.forget()
         self._server.forget()
