@@ -13,6 +13,7 @@ import pickle
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess, current_process
@@ -129,7 +130,17 @@ def main(connection: socket.socket, work: str) -> None:
     standard_streams.flush()
     # The code that an interrupt is for has ended; what is left to wait for may be ended on the spot.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _end_threads()
     sys.exit(code)
+
+
+def _end_threads() -> None:
+    """Wait for threads, and let executors end their processes, as the end of a program begins.
+
+    The end of a process of multiprocessing begins with waiting for its own processes. Those of an executor
+    that was not shut down (joblib has one) are told to end by what is called here, so it would wait for ever.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  # multiprocessing calls it too, but last
 
 
 def _lead_a_group() -> None:

@@ -72,3 +72,22 @@ y = np.sign(X[:, 0]).astype(int)
 assert cross_val_score(Sign(), X, y, cv=3, scoring=accuracy, n_jobs=2).tolist() == [1.0, 1.0, 1.0]
 """.replace("KERNEL", str(shared_notebook.pid))
     ).check()
+
+
+def test_an_executor_that_nobody_shut_down_ends_with_its_rank(shared_notebook: Kernel) -> None:
+    """joblib's is such a one: it waits for more work."""
+    pytest.importorskip("joblib")
+    shared_notebook.run("""
+import concurrent.futures, joblib, multiprocessing, os
+def double(x): return 2 * x
+""").check()
+    shared_notebook.run(
+        """%%parallel nprocs=2 timeout=60
+if rank == 0:
+    executor = concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("forkserver"))
+    results = list(executor.map(double, range(3)))
+else:
+    results = joblib.Parallel(n_jobs=2)(joblib.delayed(double)(x) for x in range(3))
+results"""
+    ).check()
+    assert shared_notebook.value("list(_)") == [[0, 2, 4], [0, 2, 4]]
