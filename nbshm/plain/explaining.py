@@ -61,10 +61,7 @@ class Explaining:
             if words in str(error):
                 return str(error).partition(". ")[0], remedy
         if not isinstance(culprit, (FunctionType, type)):
-            from nbshm.refusals import explain  # noqa: PLC0415  # in a child it is rarely needed
-
-            reason, remedy = explain(name, culprit, error)
-            return reason, remedy.replace("inside the cell", "in the function that runs there")
+            return self._reason_of_value(name, culprit, error)
         where = self._where(attribute(culprit, "__code__"))
         if "<lambda>" in name:
             return f"a lambda{where} can't be found by its name there", "Define it with def, in a cell."
@@ -74,12 +71,34 @@ class Explaining:
             return f"the notebook has another {name!r} by now", "Send that one, or give this one a name."
         return f"the notebook has nothing of the name {name!r}", f"Bind it to {name!r}."
 
+    def _reason_of_value(self, name: str, value: Any, error: Exception) -> tuple[str, str]:
+        kind = type(value)
+        if self._is_outdated(kind):
+            return (
+                f"its class {kind.__qualname__!r} has been defined again since it was made",
+                "Make it again.",
+            )
+        from nbshm.refusals import explain  # noqa: PLC0415  # in a child it is rarely needed
+
+        reason, remedy = explain(name, value, error)
+        for words, others in _ELSEWHERE.items():
+            remedy = remedy.replace(words, others)
+        return reason, remedy
+
+    def _is_outdated(self, kind: type) -> bool:
+        """Tell whether a class of the notebook has been replaced by another one."""
+        there = found_at(kind.__qualname__, self._notebook.namespace)
+        return kind.__module__ == "__main__" and isinstance(there, type) and there is not kind
+
     def _where(self, code: Any) -> str:
         cell = self._notebook.cells.get(code.co_filename) if isinstance(code, CodeType) else None
         return "" if cell is None else f" ({line_in_words(code.co_firstlineno, cell)})"
 
 
 _DUMP = "dump"
+_ELSEWHERE = {"inside the cell": "in the function that runs there", "nbshm.lock(), or ": ""}
+"""What remedies for parallel cells say, in the words for plain multiprocessing."""
+
 _OF_MULTIPROCESSING = {
     "through inheritance": (
         "Pass it to the process as an argument when it is started, to a pool by initializer and initargs, "

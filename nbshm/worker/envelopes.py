@@ -43,8 +43,11 @@ def _explain(error: Exception, cells: Mapping[str, int]) -> None:
     for frame, line in traceback.walk_tb(error.__traceback__):
         if (file := frame.f_code.co_filename) in cells:
             where = f", {line_in_words(line, cells[file])}"
+    note = f"({_NOTE.format(where=where)})"
     if sys.version_info >= (3, 11):  # notes are new there
-        error.add_note(f"({_NOTE.format(where=where)})")
+        error.add_note(note)
+    elif len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]}\n{note}",)
 
 
 _NOTE = (

@@ -71,6 +71,18 @@ def notebook(shared_notebook: Kernel) -> Kernel:
             "the notebook has nothing of the name 'gone'. Bind it to 'gone'.",
         ),
         (
+            "class Row: pass\nrow = Row()\nclass Row: pass\nspawn.Process(target=add, args=([row],)).start()",
+            "PicklingError",
+            "args[0][0]",
+            "its class 'Row' has been defined again since it was made. Make it again.",
+        ),
+        (
+            "import threading\nput([threading.Lock()])",
+            "TypeError",
+            "lock",
+            "_thread.lock is a lock of threads. Use a lock of multiprocessing.",
+        ),
+        (
             "Logged().start()",
             "TypeError",
             "Logged.log",
