@@ -8,23 +8,13 @@ looks up.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 
-def telling(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of a task, with words for a name that the notebook here has not."""
-
-    def call(*arguments: Any, **named: Any) -> Any:
-        try:
-            return task(*arguments, **named)
-        except NameError as error:
-            if type(error) is NameError and _is_missing(error.name, error.__traceback__):
-                error.args = (f"{error}. {_REMEDY.format(error.name)}", *error.args[1:])
-            raise
-
-    return call
+def explain_late_name(error: Exception) -> None:
+    """Add words to what a task has raised, if that is for a name that the notebook here has not."""
+    if type(error) is NameError and _is_missing(error.name, error.__traceback__):
+        error.args = (f"{error}. {_REMEDY.format(error.name)}", *error.args[1:])
 
 
 _REMEDY = (

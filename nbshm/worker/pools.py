@@ -8,14 +8,14 @@ library's way.
 from __future__ import annotations
 
 import functools
-import io
 import pickle
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from nbshm.worker.late_names import telling
-from nbshm.worker.stand_ins import failing, stand_in
+from nbshm.worker.blind import read_blindly
+from nbshm.worker.stand_ins import failing
+from nbshm.worker.tasks import telling
 
 
 def let_tasks_tell(pool: ModuleType) -> None:
@@ -60,7 +60,7 @@ class _Tasks:
         try:
             task = pickle.loads(pickled)
         except Exception as error:  # noqa: BLE001  # told by this task
-            return _failing(_Blind(io.BytesIO(pickled)).load(), error)
+            return _failing(read_blindly(pickled), error)
         if task is None:
             return None
         return _told(task) if self._failure is None else _failing(task, self._failure)
@@ -74,11 +74,3 @@ def _told(task: Any) -> Any:
 def _failing(task: Any, error: Exception) -> Any:
     job, place, *_ = task
     return job, place, failing(error), (), {}
-
-
-class _Blind(pickle.Unpickler):
-    """Finds nothing that a pickle names, and so runs nothing: what is left are numbers and containers."""
-
-    def find_class(self, module: str, name: str, /) -> Any:
-        """Return what stands for anything."""
-        return stand_in(f"{module}.{name}", is_class=True)

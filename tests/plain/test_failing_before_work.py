@@ -6,7 +6,7 @@ import pytest
 from kernels import Kernel
 
 SETUP = """
-import concurrent.futures, multiprocessing as mp, os, pathlib, sqlite3, sys
+import concurrent.futures, multiprocessing as mp, os, pathlib, sqlite3, sys, threading
 context = mp.get_context("forkserver")
 pathlib.Path("broken_later.py").write_text("def helper(): return 1")
 sys.path.insert(0, os.getcwd())
@@ -20,6 +20,12 @@ class Picky:
     def __setstate__(self, state): raise ValueError("not like this")
 def use_db(*_): return db.execute("select 1")
 def use_helper(): return helper()
+class Two(Exception):
+    def __init__(self, a, b): super().__init__(a)
+def raise_two(): raise Two(1, 2)
+lock = threading.Lock()
+def use_lock():
+    with lock: return 1
 def square(x): return x * x
 def take(thing): return thing.get()
 def picky():
@@ -34,9 +40,17 @@ DB = (
     "NameError: the notebook's 'db' is not in this process: sqlite3.Connection holds an open connection. "
     "Open it inside the cell."
 )
+LOCK = (
+    "NameError: the notebook's 'lock' is not in this process: _thread.lock is a lock of threads. "
+    "Use nbshm.lock(), or a lock of multiprocessing."
+)
 LOCAL = "NameError: 'Local' could not be made in this process: RuntimeError: only in the notebook."
 HELPER = "NameError: 'helper' could not be made in this process: RuntimeError: it was edited."
 PICKY = "ValueError: not like this"
+TWO = (
+    "MaybeEncodingError: Error sending result: 'Two(1)'. Reason: "
+    "'TypeError(\"Two.__init__() missing 1 required positional argument: 'b'\")'"
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +67,8 @@ def notebook(shared_notebook: Kernel) -> Kernel:
         ("context.Pool(1, square, (3,), 1)", "square, (3,)", 9),
         ("context.Pool(1)", "use_helper", HELPER),
         ("context.Pool(1)", "take, (picky(),)", PICKY),
+        ("context.Pool(1)", "raise_two", TWO),
+        ("context.Pool(1)", "use_lock", LOCK),
     ],
 )
 def test_tasks_of_a_pool_raise_what_failed_before_them(
@@ -77,9 +93,23 @@ with context.Pool(1) as pool:
 def test_an_executor_tells_what_its_task_lacks(notebook: Kernel) -> None:
     notebook.run("""
 with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as executor:
-    told = [outcome(executor.submit(*task).result) for task in ((use_db,), (take, Local()), (use_helper,))]
+    tasks = (use_db,), (take, Local()), (use_helper,), (raise_two,)
+    told = [outcome(executor.submit(*task).result) for task in tasks]
 """).check()
-    assert notebook.value("told") == [DB, LOCAL, HELPER]
+    assert notebook.value("told") == [DB, LOCAL, HELPER, TWO]
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_the_other_tasks_of_an_executor_are_done(notebook: Kernel, method: str) -> None:
+    notebook.run(f"""
+with concurrent.futures.ProcessPoolExecutor(1, mp_context=mp.get_context({method!r})) as executor:
+    futures = [executor.submit(task, argument) for task, argument in
+               ((square, 1), (take, picky()), (take, [picky()]), (square, 3))]
+    told = [outcome(future.result) for future in futures]
+    mapped = outcome(lambda _: list(executor.map(take, [picky(), picky()], chunksize=2)))
+""").check()
+    assert notebook.value("told") == [1, PICKY, PICKY, 9]
+    assert notebook.value("mapped") == PICKY
 
 
 def test_an_executor_whose_initializer_fails_ends(notebook: Kernel) -> None:
