@@ -71,7 +71,13 @@ def parse(line: str, defaults: Options) -> Options:
                 f"{option.name} is a default of the session; set it in a line of its own: "
                 f"%parallel {option.example}."
             )
-    return replace(defaults, **_settings(line, [option for option in OPTIONS if option.cell]))
+    options = replace(defaults, **_settings(line, [option for option in OPTIONS if option.cell]))
+    if options.background in options.out:
+        raise OptionError(
+            f"{options.background!r} can't be bound to both the job (background=) and results (out=); "
+            f"use two names."
+        )
+    return options
 
 
 def parse_defaults(line: str, defaults: Options) -> Options:

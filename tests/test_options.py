@@ -75,6 +75,7 @@ def test_what_the_line_leaves_open_is_as_in_the_defaults() -> None:
         ("timeout=inf", ["a number of seconds above 0, or none"]),
         ("grace=-1", ["a number of seconds"]),
         ("nprocs=2 nprocs=2", ["nprocs is given twice"]),
+        ("out=a,job background=job", ["'job' can't be bound to both", "use two names"]),
         ("out='a", ["the options can't be read: No closing quotation"]),
     ],
 )
