@@ -10,11 +10,12 @@ done here, so that a group in a chain, or a chain in a group, looks like everyth
 from __future__ import annotations
 
 import contextlib
+import inspect
 import linecache
 import os
 import traceback
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import IPython
@@ -47,6 +48,24 @@ def _count_lines(frame: FrameType) -> int:
     return len(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
 
 
+def _modules_are_remembered() -> contextlib.AbstractContextManager[None]:
+    """Have IPython find the module of a piece of code once, while this is entered.
+
+    It asks for each frame, of a runaway recursion a thousand times, and each time all modules are looked at
+    to learn that a cell is in none of them: seconds.
+    """
+    look, found = inspect.getmodule, dict[CodeType, ModuleType | None]()
+
+    def module_of(value: Any, _filename: str | None = None) -> ModuleType | None:
+        if not isinstance(value, FrameType) or _filename is not None:
+            return look(value, _filename)
+        if value.f_code not in found:
+            found[value.f_code] = look(value)
+        return found[value.f_code]
+
+    return replaced(inspect, "getmodule", module_of)
+
+
 def _one_at_a_time(formatter: ListTB) -> contextlib.AbstractContextManager[None]:
     """Have a formatter show one exception without those that it was raised from, while this is entered."""
     return replaced(formatter, "get_parts_of_chained_exception", lambda _: None)
@@ -66,7 +85,12 @@ class Renderer:
         """
         trim(exception, _HIDDEN)
         try:
-            with _cells_have_lines(), _one_at_a_time(self._ordinary), _one_at_a_time(self._syntax):
+            with (
+                _cells_have_lines(),
+                _modules_are_remembered(),
+                _one_at_a_time(self._ordinary),
+                _one_at_a_time(self._syntax),
+            ):
                 return self._chained(exception, depth=0)
         except Exception:  # noqa: BLE001  # foreign __str__, __notes__, source files that vanished: tell it all the same
             return render_plainly(exception)

@@ -25,6 +25,16 @@ def test_there_is_no_value_without_an_expression_or_with_a_semicolon(server, cel
     assert server.run(cell).end is None
 
 
+def test_of_a_runaway_recursion_the_module_is_looked_for_once(server):
+    counting = (
+        "import inspect\nlook, inspect.asked = inspect.getmodule, []\n"
+        "inspect.getmodule = lambda *value: inspect.asked.append(value) or look(*value)\n"
+        "def f(n):\n    return f(n + 1)\nf(0)"
+    )
+    assert "RecursionError" in server.run(counting).end.rendered
+    assert 0 < server.run("import inspect\nlen(inspect.asked)").end < 100
+
+
 def test_the_value_is_not_shown(server):
     reply = server.run("12345")
     assert (reply.out, reply.err, reply.events) == (b"", b"", [])
