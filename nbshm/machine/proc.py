@@ -10,11 +10,20 @@ _UTIME, _STIME = 11, 12  # places after the process's name in /proc/PID/stat, se
 
 def processor_seconds(pid: int) -> float | None:
     """Return the processor time that a process has used."""
+    fields = _status(pid)
+    return (int(fields[_UTIME]) + int(fields[_STIME])) / os.sysconf("SC_CLK_TCK") if fields else None
+
+
+def is_stopped(pid: int) -> bool:
+    """Tell whether a signal or a debugger has stopped a process."""
+    return _status(pid)[:1] in ([b"T"], [b"t"])
+
+
+def _status(pid: int) -> list[bytes]:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
-        return None
-    return (int(fields[_UTIME]) + int(fields[_STIME])) / os.sysconf("SC_CLK_TCK")
+        return []
 
 
 def resident_memory(pid: int) -> int | None:

@@ -14,6 +14,7 @@ import os
 import weakref
 from collections.abc import Sequence
 
+from nbshm.errors import ParallelError
 from nbshm.option_table import StartMethod
 from nbshm.processes.allowances import can_stand_by, check_workers
 from nbshm.processes.keeping import KeeperProcess
@@ -26,6 +27,8 @@ from nbshm.processes.start_methods import ForkMethod, ForkserverMethod, Method, 
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.workers import Workers
 from nbshm.wire.messages import Setup
+
+_TRIES = 2  # who kills the second forkserver as well will kill the third
 
 _LAST_MOMENT = 1.0  # seconds; a forkserver without workers ends in a hundredth of one
 
@@ -71,16 +74,12 @@ class Launcher:
         ------
         OptionError
             They are more than this process may open descriptors for; nothing was started.
+        ParallelError
+            The forkserver was killed meanwhile, again and again.
 
         """
         check_workers(nprocs)
-        workers = Workers(self.sweeper)
-        try:
-            with interrupts_put_off(), self._methods[method].starting():
-                self._start_all(workers, nprocs, method)
-        except BaseException:
-            workers.close()
-            raise
+        workers = self._started(nprocs, method)
         if method == "forkserver":
             many = nprocs if standby is None else standby
             workers.when_closed(functools.partial(self.stand_by, many, preload))
@@ -123,6 +122,25 @@ class Launcher:
         self._server.forget()
         self.keeper.forget()
         self.sweeper.forget()
+
+    def _started(self, nprocs: int, method: StartMethod) -> Workers:
+        """Start the workers; where their forkserver has been killed meanwhile, from another one."""
+        for _ in range(_TRIES):
+            workers = Workers(self.sweeper)
+            try:
+                with interrupts_put_off(), self._methods[method].starting():
+                    self._start_all(workers, nprocs, method)
+            except BaseException as error:
+                workers.close()
+                if method != "forkserver" or not isinstance(error, (EOFError, ConnectionError)):
+                    raise
+            else:
+                return workers
+        raise ParallelError(
+            f"no workers could be started: the forkserver that they come from ended {_TRIES} times "
+            "meanwhile. The machine may have run out of memory, or a library that it imports ends it; "
+            "start_method=spawn needs no forkserver."
+        )
 
     def _start_all(self, workers: Workers, nprocs: int, method: StartMethod) -> None:
         """Ask for all processes before the first is waited for: a forkserver makes one after the other."""

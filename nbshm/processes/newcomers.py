@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import socket
 from multiprocessing import util
 
+from nbshm.machine.proc import is_stopped
 from nbshm.processes.start_methods import Method
 from nbshm.processes.workers import Worker
 from nbshm.wire.messages import Setup
@@ -42,6 +44,18 @@ class Newcomer:
     def lives(self) -> bool:
         """Whether the process is there, or will be: it says nothing, and its socket ends with it."""
         return not wait_readable(self._channel.fileno(), 0)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped the process: it would not do anything until another one comes."""
+        try:
+            return is_stopped(self._popen.pid)
+        except EOFError:  # its forkserver has gone before it was made
+            return False
+
+    def kill(self) -> None:
+        """Kill the process, which lives."""
+        os.kill(self._popen.pid, signal.SIGKILL)
 
     def wait(self) -> None:
         """Wait until the process has been made; EOFError where its forkserver has gone before."""

@@ -36,7 +36,9 @@ class Standby:
         while self._ready:
             newcomer = self._ready.popleft()
             if newcomer.server == server and newcomer.lives:
-                return newcomer
+                if not newcomer.is_stopped:
+                    return newcomer
+                newcomer.kill()  # it would not hear that nobody wants it
             newcomer.close()
         return None
 

@@ -14,6 +14,7 @@ from crews import METHODS, perform, supervised, wait_until_gone
 
 from nbshm.default_start_method import start_method_kept
 from nbshm.errors import ParallelError
+from nbshm.processes.generations import Generation
 from nbshm.processes.kernel_signals import interrupts_blocked
 from nbshm.processes.launcher import Launcher
 from nbshm.processes.servers import Server
@@ -94,6 +95,33 @@ def test_a_server_that_was_killed_is_replaced(own_launcher):
     wait_until_gone(killed)
     assert perform(own_launcher, "forkserver", 2, "echo").verdict.ending == "finished"
     assert server_pid(own_launcher) != killed
+
+
+def killed_when_asked(monkeypatch, times: int) -> None:
+    """Have servers killed that have been asked for a process, and have not got to it."""
+    connect, asked = Generation.connect, iter(range(times))
+
+    def asked_and_killed(self, fds):
+        if next(asked, None) is None:
+            return connect(self, fds)
+        os.kill(self.pid, signal.SIGSTOP)
+        child = connect(self, fds)
+        os.kill(self.pid, signal.SIGKILL)
+        return child
+
+    monkeypatch.setattr(Generation, "connect", asked_and_killed)
+
+
+def test_a_server_that_is_killed_while_it_makes_workers_is_replaced(own_launcher, monkeypatch):
+    killed_when_asked(monkeypatch, 1)
+    assert perform(own_launcher, "forkserver", 2, "echo").verdict.ending == "finished"
+
+
+def test_servers_that_are_killed_again_and_again_are_told_in_words(own_launcher, monkeypatch):
+    killed_when_asked(monkeypatch, 99)
+    with pytest.raises(ParallelError, match="the forkserver that they come from ended 2 times") as told:
+        own_launcher.launch(2, "forkserver")
+    assert "start_method=spawn needs no forkserver" in str(told.value)
 
 
 def test_a_server_whose_socket_was_removed_is_replaced(own_launcher):

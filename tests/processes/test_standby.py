@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from crews import supervised, wait_until_gone
 
+from nbshm.machine.proc import is_stopped
 from nbshm.processes.launcher import Launcher
 
 
@@ -66,6 +67,19 @@ def test_one_that_was_killed_is_nobodys_worker(launcher_of_its_own):
     first, second = pids_of_a_run(launcher_of_its_own, 2)
     assert first == other
     assert second != killed
+
+
+def test_one_that_was_stopped_is_nobodys_worker_and_ends(launcher_of_its_own):
+    launcher_of_its_own.stand_by(2)
+    stopped, other = standing_by(launcher_of_its_own, 2)
+    os.kill(stopped, signal.SIGSTOP)
+    limit = time.monotonic() + 5
+    while not is_stopped(stopped):
+        assert time.monotonic() < limit, "it goes on"
+    first, second = pids_of_a_run(launcher_of_its_own, 2)
+    assert first == other
+    assert second != stopped
+    wait_until_gone(stopped)
 
 
 def test_they_do_not_serve_when_their_server_has_been_killed(launcher_of_its_own):
