@@ -15,6 +15,7 @@ from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.processes.launcher import Launcher
 from nbshm.runs import Run
 from nbshm.sharing import sharing_for
+from nbshm.surroundings import check_directory
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -78,7 +79,12 @@ class Session:
         return [namespace, namespace["_oh"], self.shell.user_ns_hidden, *attributes]
 
     def get_ready(self) -> None:
-        """Import torch, which a run's errors and memory are made with, if the notebook has not."""
+        """Import torch, which a run's errors and memory are made with, if the notebook has not.
+
+        Raises OptionError where the working directory is gone: some builds of torch end a process that
+        imports them there.
+        """
+        check_directory()
         with contextlib.suppress(ImportError):  # without torch, arrays and everything else still work
             import torch.multiprocessing  # noqa: F401, PLC0415  # not when the extension loads
         self._follow_torch()

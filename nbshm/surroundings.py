@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from nbshm.attributes import followed
 from nbshm.libraries import read_libraries
+from nbshm.options import OptionError
 from nbshm.seeds import Seeds, draw_seeds
 
 
@@ -94,6 +95,12 @@ def threads_per_worker(asked: int | None, share: int, environment: Mapping[str, 
     if own is None:
         return share
     return int(own) if own.isdecimal() and int(own) > 0 else None
+
+
+def check_directory() -> None:
+    """Raise OptionError where there is no working directory for workers to be in."""
+    if _directory() is None:
+        raise OptionError("the notebook's working directory is gone. Go to another one: %cd DIRECTORY.")
 
 
 def _directory() -> str | None:

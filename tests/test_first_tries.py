@@ -66,6 +66,17 @@ def test_restart_and_run_all_gives_the_same_notebook(tmp_path: Path) -> None:
     assert f"{len(CELLS)} passed" in text.decode()
 
 
+def test_a_working_directory_that_is_gone_is_told_in_a_line_before_anything_starts(tmp_path: Path) -> None:
+    with kernel(tmp_path) as notebook:
+        notebook.run("import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir(os.getcwd())").check()
+        told = "UsageError: the notebook's working directory is gone. Go to another one: %cd DIRECTORY.\n"
+        for method in ("forkserver", "spawn", "fork"):
+            assert notebook.run(f"%%parallel nprocs=2 start_method={method}\nrank").stderr == told
+        notebook.run(f"%cd -q {tmp_path}").check()
+        notebook.run("%%parallel nprocs=2 out=where\nimport os\nwhere = os.getcwd()").check()
+        assert notebook.value("where") == [str(tmp_path)] * 2
+
+
 def test_papermill_fills_in_parameters(tmp_path: Path) -> None:
     papermill = pytest.importorskip("papermill")
     cells = [

@@ -72,7 +72,7 @@ def test_the_process_state_is_the_notebooks(notebook, tmp_path):
     assert notebook.worker(code, GONE="since") == expected
 
 
-def test_a_directory_that_is_gone_does_no_harm(notebook, tmp_path):
+def test_a_directory_that_has_gone_while_the_cell_started_does_no_harm(notebook, tmp_path):
     (tmp_path / "gone").mkdir()
     notebook.kernel(f"import os\nos.chdir({str(tmp_path / 'gone')!r})\nos.rmdir({str(tmp_path / 'gone')!r})")
     assert notebook.worker("import os\nresult = os.path.basename(os.getcwd())") == "elsewhere"
