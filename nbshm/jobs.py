@@ -165,12 +165,18 @@ class State:
     """Attributes of a definition that its source does not give it.
 
     `changed` replace what the statement made; `added` are set where the statement made nothing of that name;
-    `removed` are deleted.
+    `removed` are deleted. `registered` are virtual subclasses, with an abstract class.
     """
 
     changed: dict[str, Any]
     added: dict[str, Any]
     removed: tuple[str, ...] = ()
+    registered: tuple[type, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the source gives all there is."""
+        return not (self.changed or self.added or self.removed or self.registered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

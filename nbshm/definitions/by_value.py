@@ -28,13 +28,10 @@ def reduce_function(function: FunctionType) -> Reduced:
         "__annotations__": function.__annotations__,
         "__doc__": function.__doc__,
     }
-    closure = function.__closure__
-    state = (attributes, function.__dict__, None if closure is None else tuple(map(_contents, closure)))
-    cells = None if closure is None else len(closure)
     return (
         rebuild_function,
-        (function.__code__, function.__name__, cells),
-        state,
+        (function.__code__, function.__name__, function.__closure__),
+        (attributes, function.__dict__),
         None,
         None,
         set_function_state,
@@ -46,29 +43,33 @@ def reduce_code(code: CodeType) -> Reduced:
     return marshal.loads, (marshal.dumps(code),)
 
 
-def rebuild_function(code: CodeType, name: str, cells: int | None) -> FunctionType:
-    """Make the function with empty cells; what it holds may refer to the function itself."""
-    closure = None if cells is None else tuple(CellType() for _ in range(cells))
+def reduce_cell(cell: CellType) -> Reduced:
+    """Return how to rebuild a variable of a closure, which is one object for all functions that share it.
+
+    Its content comes later: it may be a function that has the cell.
+    """
+    try:
+        return CellType, (), cell.cell_contents, None, None, set_cell
+    except ValueError:  # it is empty
+        return CellType, ()
+
+
+def set_cell(cell: CellType, content: Any) -> None:
+    """Fill a cell."""
+    cell.cell_contents = content
+
+
+def rebuild_function(code: CodeType, name: str, closure: tuple[CellType, ...] | None) -> FunctionType:
+    """Make the function as one of the worker's `__main__`."""
     return FunctionType(code, vars(sys.modules["__main__"]), name, None, closure)
 
 
 def set_function_state(function: FunctionType, state: tuple[Any, ...]) -> None:
     """Fill in what was pickled after the function itself."""
-    attributes, dictionary, contents = state
+    attributes, dictionary = state
     for name, value in attributes.items():
         setattr(function, name, value)
     function.__dict__.update(dictionary)
-    for cell, content in zip(function.__closure__ or (), contents or (), strict=True):
-        if content:
-            cell.cell_contents = content[0]
-
-
-def _contents(cell: CellType) -> tuple[Any, ...]:
-    """Return the cell's content in a tuple that is empty while the cell is."""
-    try:
-        return (cell.cell_contents,)
-    except ValueError:
-        return ()
 
 
 def known_classes() -> dict[type, str]:
@@ -82,12 +83,23 @@ def known_class(name: str) -> type:
     return kind
 
 
+def reduce_product(value: Any) -> Any:
+    """Return how to rebuild what a library has made of a notebook's function; NotImplemented for all else."""
+    if is_generic(value):
+        return _reduce_generic(value)
+    if isinstance(value, functools._lru_cache_wrapper):  # noqa: SLF001  # the type has no public name
+        return _reduce_cached(value)
+    if isinstance(value, FunctionType) and "_torchdynamo_orig_callable" in vars(value):
+        return _reduce_compiled(value)
+    return NotImplemented
+
+
 def is_generic(value: Any) -> bool:
     """Tell whether `functools.singledispatch` made a function: it holds weak references and a registry."""
     return isinstance(value, FunctionType) and isinstance(vars(value).get("registry"), MappingProxyType)
 
 
-def reduce_generic(function: Any) -> Reduced:
+def _reduce_generic(function: Any) -> Reduced:
     """Return how to rebuild a generic function with all that was registered for it."""
     registry = dict(function.registry)
     own = {name: value for name, value in vars(function).items() if name not in vars(_example)}
@@ -106,13 +118,8 @@ def _register(function: Any, state: tuple[dict[Any, Any], dict[str, Any]]) -> No
     vars(function).update(own)
 
 
-def is_cached(value: Any) -> bool:
-    """Tell whether `functools.lru_cache` made a callable, which pickles by its name alone."""
-    return isinstance(value, functools._lru_cache_wrapper)  # noqa: SLF001  # the type has no public name
-
-
-def reduce_cached(function: Any) -> Reduced:
-    """Return how to rebuild a cached function; its cache begins empty."""
+def _reduce_cached(function: Any) -> Reduced:
+    """Return how to rebuild a cached function, which pickles by its name alone; its cache begins empty."""
     parameters = function.cache_parameters()
     arguments = (function.__wrapped__, parameters["maxsize"], parameters["typed"])
     own = {
@@ -129,3 +136,16 @@ def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:  # noqa: FB
 
 def _update(function: Any, own: dict[str, Any]) -> None:
     vars(function).update(own)
+
+
+def _reduce_compiled(function: Any) -> Reduced:
+    """Return how to rebuild what `torch.compile` made of a function, as torch does with a compiled module.
+
+    What has been set up to compile it is in the closure alone.
+    """
+    closure = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+    return _called, (closure["self"].cell_contents, function._torchdynamo_orig_callable)  # noqa: SLF001  # as above
+
+
+def _called(make: Any, function: Any) -> Any:
+    return make(function)

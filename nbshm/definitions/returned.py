@@ -42,11 +42,12 @@ def reduce_returned(function: FunctionType, own: Globals) -> Reduced:
     """Return how to rebuild a function that reads these names of its own."""
     if not len(own):
         return reduce_function(function)
-    _, (code, name, cells), *rest = reduce_function(function)
-    return (rebuild_returned, (code, name, cells, own), *rest)
+    _, (code, name, closure), *rest = reduce_function(function)
+    return (rebuild_returned, (code, name, closure, own), *rest)
 
 
-def rebuild_returned(code: CodeType, name: str, cells: int | None, own: Globals) -> FunctionType:
-    """Make the function with empty cells; what it holds may refer to the function itself."""
-    closure = None if cells is None else tuple(CellType() for _ in range(cells))
+def rebuild_returned(
+    code: CodeType, name: str, closure: tuple[CellType, ...] | None, own: Globals
+) -> FunctionType:
+    """Make the function as one that has globals of its own."""
     return FunctionType(code, own, name, None, closure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import ast
 import enum
 import inspect
@@ -69,7 +70,16 @@ def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[
             added[name] = value
     if ast.get_docstring(statement) is not None:
         changed.update(_docstring(statement, definition))
-    return State(changed=changed, added=added, removed=tuple(sorted(bound - vars(definition).keys())))
+    removed = tuple(sorted(bound - vars(definition).keys()))
+    return State(changed=changed, added=added, removed=removed, registered=tuple(_registered(definition)))
+
+
+def _registered(definition: type) -> Iterator[type]:
+    """Yield the virtual subclasses of an abstract class, as far as they still are there."""
+    if isinstance(definition, abc.ABCMeta):
+        references, *_ = abc._get_dump(definition)  # type: ignore[attr-defined]  # noqa: SLF001  # no public door
+        living = (reference() for reference in references)
+        yield from sorted((one for one in living if one is not None), key=lambda one: one.__qualname__)
 
 
 def _bound(statement: ast.ClassDef) -> frozenset[str]:

@@ -15,12 +15,13 @@ import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping
 from multiprocessing.reduction import ForkingPickler
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import cloudpickle
 
-from nbshm.definitions.by_value import reduce_code
+from nbshm.definitions import standard_objects
+from nbshm.definitions.by_value import reduce_cell, reduce_code
 from nbshm.garbage import collection_put_off
 from nbshm.refusals import Unsendable
 
@@ -30,7 +31,8 @@ _MOST = 64 << 20  # copying as much to a child takes about as long as starting i
 
 _ARRAY_TYPE = type(ctypes.Array)  # the class of types like `c_int * 3`, which are in no module
 
-_TABLE = ChainMap({CodeType: reduce_code}, cloudpickle.Pickler.dispatch_table)
+_OWN: dict[type, Reducer] = {CellType: reduce_cell, CodeType: reduce_code, **standard_objects.reducers()}
+_TABLE = ChainMap(_OWN, cloudpickle.Pickler.dispatch_table)
 
 
 class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle carries no types

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from nbshm.attributes import attribute
+from nbshm.definitions.standard_objects import sentinel_home
 from nbshm.jobs import Import
 from nbshm.refusals import Unsendable
 
@@ -55,7 +56,9 @@ class Imports:
 
 
 def importable_home(value: Any) -> tuple[str, str] | None:
-    """Return the (module, name) under which a function or class is found by an import."""
+    """Return the (module, name) under which a function, a class or a sentinel is found by an import."""
+    if (sentinel := sentinel_home(value)) is not None:
+        return sentinel
     module, name = attribute(value, "__module__"), attribute(value, "__qualname__")
     if type(module) is not str or type(name) is not str or module == "__main__" or "." in name:
         return None

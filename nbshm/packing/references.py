@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any, TypeAlias
 
 from nbshm.attributes import found_at
-from nbshm.definitions.by_value import is_cached, is_generic, reduce_cached, reduce_function, reduce_generic
+from nbshm.definitions.by_value import reduce_function, reduce_product
 from nbshm.definitions.lifting import Lifted
 from nbshm.definitions.sources import home
 from nbshm.packing.knowledge import Knowledge
@@ -53,6 +53,4 @@ class References:
         if isinstance(value, FunctionType) and value.__globals__ is self._knowledge.namespace:
             self._by_value(value)
             return reduce_function(value)
-        if is_generic(value):
-            return reduce_generic(value)
-        return reduce_cached(value) if is_cached(value) else NotImplemented
+        return reduce_product(value)

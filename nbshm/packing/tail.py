@@ -15,7 +15,7 @@ from nbshm.packing.knowledge import Knowledge
 def tail(draft: Draft, knowledge: Knowledge) -> Tail:
     """Return what follows the last definition of a draft."""
     states = {name: _state(definition, knowledge) for name, definition in draft.defined.items()}
-    told = {name: state for name, state in states.items() if state.changed or state.added or state.removed}
+    told = {name: state for name, state in states.items() if not state.is_empty}
     return Tail(values=draft.late, state=told, contents=draft.contents)
 
 

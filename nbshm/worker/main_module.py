@@ -157,6 +157,8 @@ def _set_state(definition: Any, state: State) -> None:
     for name in state.removed:
         if name in vars(definition):
             delattr(definition, name)
+    for subclass in state.registered:
+        definition.register(subclass)
 
 
 def _refill(container: Any, contents: Any) -> None:

@@ -1,7 +1,12 @@
 import abc
-from typing import Protocol, Generic, TypeVar, TypedDict, runtime_checkable
+from typing import Callable, Generic, NewType, ParamSpec, Protocol, TypedDict, TypeVar, runtime_checkable
 T = TypeVar("T")
 N = TypeVar("N", bound="Shape")
+P = ParamSpec("P")
+Metres = NewType("Metres", float)
+Steps = NewType("Steps", Metres)
+def twice(function: Callable[P, T], length: Metres = Metres(1.5)) -> tuple[Callable[P, T], Steps]:
+    return function, Steps(2 * length)
 @runtime_checkable
 class Sized2(Protocol):
     def size(self) -> int: ...
@@ -30,6 +35,10 @@ class Square(Shape):
     @property
     def name(self):
         return "square"
+class Drawing:
+    pass
+Shape.register(Drawing)
+Shape.register(complex)
 box = IntBox(3)
 # %%
 %%parallel out=back
@@ -41,10 +50,12 @@ except TypeError:
     pass
 else:
     raise AssertionError
-back = [Box("s"), IntBox(4), Movie(title="t"), Square(3), Square(3).area(), Square(1).name, box, T, Box[int]]
+assert twice(len) == (len, 3.0) and Steps.__supertype__ is Metres and twice.__annotations__["length"] is Metres
+assert isinstance(1j, Shape) and not isinstance(1, Shape)
+back = [Box("s"), IntBox(4), Movie(title="t"), Square(3), Square(3).area(), Square(1).name, box, T, Box[int], P, Metres, isinstance(Drawing(), Shape)]
 # %%
-for generic, ints, movie, square, area, name, again, t, alias in back:
+for generic, ints, movie, square, area, name, again, t, alias, p, metres, drawn in back:
     assert type(generic) is Box and type(ints) is IntBox and movie == {"title": "t"} and type(square) is Square
     assert area == 9 and name == "square" and type(again) is IntBox
     assert alias == Box[int], alias
-    assert t is T
+    assert t is T and p is P and metres is Metres and drawn

@@ -29,6 +29,14 @@ def share():
     state = []
     return (lambda x: state.append(x)), (lambda: state)
 push, look = share()
+def count():
+    n = 0
+    def step():
+        nonlocal n
+        n += 1
+        return step
+    return step, (lambda: n)
+step, steps = count()
 fact.__defaults__
 method = Machine(2).__call__
 builtin = "abc".upper
@@ -37,9 +45,10 @@ made_once = Made()
 # %%
 %%parallel out=back
 push(rank)
+assert step()() is step and steps() == 2
 back = (triple(2), counter(), counter(), fact(5), part(), bound(3), machine(1), made(1), made_once.get(), table["double"](4),
         table["f"](3), nested()(1), composed(1), look(), method(1), builtin(), bound.__self__ is machine, type(made_once) is Made)
 # %%
 for rank, b in enumerate(back):
     assert b == (6, 6, 7, 120, (1, 2, 3), 12, 5, 4, 3, 8, 6, 4, 10, [rank], 3, "ABC", True, True), b
-assert counter() == 6 and look() == []
+assert counter() == 6 and look() == [] and steps() == 0

@@ -1,5 +1,5 @@
 import dataclasses
-from dataclasses import dataclass, field, InitVar
+from dataclasses import KW_ONLY, MISSING, InitVar, dataclass, field
 from typing import ClassVar
 @dataclass
 class Plain:
@@ -30,6 +30,13 @@ class Derived(Plain):
         self.z += start
     def area(self):
         return self.x * self.z
+@dataclass
+class Mixed:
+    x: int
+    _: KW_ONLY
+    y: int = 2
+def first(values, default=MISSING):
+    return default is MISSING
 given = [Plain(1), Frozen(2), Slotted(3), Strict(x=4), Derived(5)]
 # %%
 %%parallel out=made,kinds,fields
@@ -38,6 +45,8 @@ made = [Plain(rank, tags=["a"]), Frozen(2), Slotted(3), Strict(x=4), Derived(5),
 fields = [f.name for f in dataclasses.fields(Derived)]
 assert Strict(x=1) < Strict(x=2) and Strict(x=1).total == 3 and Derived(5).area() == 40
 assert Frozen.limit == 9 and repr(Frozen(1)) == "Frozen(x=1)"
+assert Mixed(1, y=3) == Mixed(x=1, y=3) and first([]) and first([], MISSING)
+assert dataclasses.fields(Plain)[0].default is MISSING
 assert Plain(1).tags is not Plain(1).tags
 # %%
 for rank, (one, *others, back) in enumerate(made):

@@ -1,0 +1,77 @@
+"""Objects of the standard library that pickle would carry as something else than they are, or not at all.
+
+What is known by its identity alone (`dataclasses.MISSING`) would arrive as another object; what a notebook's
+statement has made and a name stands for (a `NewType`) would be looked for before it is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from cloudpickle import cloudpickle
+
+from nbshm.definitions.sources import home
+
+Reduced: TypeAlias = "tuple[Any, ...] | str"
+
+_SENTINELS = {type(dataclasses.MISSING): "MISSING", type(dataclasses.KW_ONLY): "KW_ONLY"}
+
+
+def sentinel_home(value: Any) -> tuple[str, str] | None:
+    """Return the (module, name) of an object that is known by its identity alone; None for any other."""
+    name = _SENTINELS.get(type(value))
+    return None if name is None else (dataclasses.__name__, name)
+
+
+def reducers() -> dict[type, Callable[[Any], Reduced]]:
+    """Return a reducer for each type of such objects."""
+    found: dict[type, Callable[[Any], Reduced]] = {
+        **dict.fromkeys(_SENTINELS, _reduce_sentinel),
+        typing.NewType: _reduce_new_type,
+        typing.ParamSpec: _reduce_parameters,
+        contextlib._GeneratorContextManager: _reduce_context_manager,  # noqa: SLF001  # it has no public name
+    }
+    if hasattr(typing, "TypeVarTuple"):  # of Python 3.11
+        found[typing.TypeVarTuple] = _reduce_parameters
+    return found
+
+
+def _reduce_sentinel(sentinel: Any) -> Reduced:
+    return getattr, (dataclasses, _SENTINELS[type(sentinel)])
+
+
+def _reduce_new_type(new: Any) -> Reduced:
+    module, path = home(new)
+    if module != "__main__":
+        return new.__reduce__()  # type: ignore[no-any-return]  # a name
+    return _rebuilt, (_number(new), typing.NewType, path, new.__supertype__)
+
+
+def _reduce_parameters(parameters: Any) -> Reduced:
+    if parameters.__module__ != "__main__":
+        return parameters.__reduce__()  # type: ignore[no-any-return]  # a name
+    return _rebuilt, (_number(parameters), type(parameters), parameters.__name__)
+
+
+def _number(value: Any) -> str:
+    """Return what an object is known by wherever it goes, as cloudpickle's own type variables are."""
+    return cloudpickle._get_or_create_tracker_id(value)  # type: ignore[no-any-return]  # noqa: SLF001  # no public door
+
+
+def _rebuilt(number: str, make: Callable[..., Any], *arguments: Any) -> Any:
+    """Make the object, or return it where it has been before."""
+    made = make(*arguments)
+    made.__module__ = "__main__"
+    return cloudpickle._lookup_class_or_track(number, made)  # noqa: SLF001  # as above
+
+
+def _reduce_context_manager(manager: Any) -> Reduced:
+    """Make one that nobody has entered anew; that is how it decorates a function."""
+    if inspect.getgeneratorstate(manager.gen) != inspect.GEN_CREATED:
+        return manager.__reduce_ex__(4)  # type: ignore[no-any-return]  # refused for its generator
+    return type(manager), (manager.func, manager.args, manager.kwds)
