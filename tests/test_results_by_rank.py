@@ -125,6 +125,43 @@ def test_a_value_that_can_not_be_pickled_fails_its_rank_by_name(notebook: Kernel
     assert "End the cell in ';'" in reply.error[1]
 
 
+def test_what_libraries_make_of_the_cells_functions_comes_back_and_works(notebook: Kernel) -> None:
+    source = """
+import functools, torch
+@torch.no_grad()
+def still(x):
+    return 2 * x
+@functools.lru_cache
+def cached(x):
+    return x + rank
+@functools.singledispatch
+def kind(x):
+    return "any"
+@kind.register
+def _(x: int):
+    return "int"
+still, cached, kind
+"""
+    notebook.run(f"%%parallel nprocs=2{source}").check()
+    made = "[(still(x), cached(x), kind(x), kind('')) for x, (still, cached, kind) in enumerate(_)]"
+    assert notebook.value(made) == [(0, 0, "int", "any"), (2, 2, "int", "any")]
+
+
+def test_what_is_part_of_an_autograd_graph_comes_back_without_it(notebook: Kernel) -> None:
+    source = (
+        "import torch\nw = torch.ones(2, requires_grad=True)\n"
+        "loss = (w * 2).sum()\nloss.backward(retain_graph=True)\n"
+        "back = [loss, {'sparse': (w * 3).to_sparse()}, w]\nloss"
+    )
+    reply = notebook.run(f"%%parallel nprocs=2 out=back\n{source}").check()
+    assert reply.text.count("what was part of an autograd graph came back detached") == 1
+    assert notebook.value("[(each.item(), each.requires_grad) for each in _]") == [(4.0, False)] * 2
+    inside = "back[1][1]['sparse'].to_dense().tolist(), back[1][2].requires_grad, back[1][2].grad.tolist()"
+    assert notebook.value(f"({inside})") == ([3.0, 3.0], True, [2.0, 2.0])
+    reply = notebook.run("%%parallel nprocs=2\nimport torch\ntorch.ones(1, requires_grad=True)").check()
+    assert "detached" not in reply.text
+
+
 def test_a_value_that_can_not_be_unpickled_is_told(notebook: Kernel) -> None:
     reply = notebook.run("%%parallel nprocs=2\nFussy()")
     assert reply.error is not None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
+from nbshm.refusals import Unshareable
 
 Reducer = Callable[[Any], Any]
 
@@ -31,12 +32,20 @@ class Reducers(dict[type, Reducer]):
         raise KeyError(kind)
 
 
-def reducers(buffers: Buffers, is_shared: Callable[[Any], bool]) -> Reducers:
+def refuse_graph() -> None:
+    """Refuse a tensor that was computed from one that requires grad."""
+    raise Unshareable("it is part of an autograd graph, which can't cross processes", "Use {its}detach().")
+
+
+def reducers(
+    buffers: Buffers, is_shared: Callable[[Any], bool], *, meet_graph: Callable[[], None] = refuse_graph
+) -> Reducers:
     """Return reducers by type, for a pickler's dispatch table; they note memory in `buffers`.
 
     To be used as it is, not copied, since it finds some only when it is asked for them. An array for which
-    `is_shared` is false travels as a snapshot. Libraries that nobody has imported are not imported here:
-    there can be no objects of theirs.
+    `is_shared` is false travels as a snapshot. `meet_graph` is called for each tensor that is part of an
+    autograd graph, and travels detached from it unless that raises. Libraries that nobody has imported are
+    not imported here: there can be no objects of theirs.
     """
     found = Reducers()
     if "numpy" in sys.modules:
@@ -49,7 +58,7 @@ def reducers(buffers: Buffers, is_shared: Callable[[Any], bool]) -> Reducers:
         from nbshm.memory import plain_tensors, tensors  # noqa: PLC0415  # import torch
 
         plain = plain_tensors.PlainTensors(buffers=buffers)
-        tensor = tensors.TensorReducer(buffers=buffers, plain=plain)
+        tensor = tensors.TensorReducer(buffers=buffers, plain=plain, meet_graph=meet_graph)
         found.update(tensors.reducers(tensor))
         found.finders.append(tensor.of_class)
     return found

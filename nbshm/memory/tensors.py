@@ -31,11 +31,13 @@ class TensorReducer:
     Plain ones go the quickest way, others with strides on the CPU a more careful one. Sparse ones go by their
     parts, quantized and nested ones the way of torch's own pickling; all meet the same storages in the end.
     What torch loses on the way (the bits for conjugate and negative, hooks, a grad, the class of a parameter)
-    is put on the tensor afterwards.
+    is put on the tensor afterwards. `meet_graph` refuses what is part of an autograd graph, or lets it travel
+    without that.
     """
 
     buffers: Buffers
     plain: PlainTensors
+    meet_graph: Callable[[], None]
 
     def storage(self, storage: torch.UntypedStorage) -> Reduced:
         """Reduce a storage that something other than a plain tensor holds."""
@@ -49,6 +51,8 @@ class TensorReducer:
         """Reduce a tensor that is not plain, or whose class says nothing of pickling, as a parameter."""
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
             _refuse_what_cannot_travel(tensor)
+            if not tensor.is_leaf:
+                self.meet_graph()
             reduced = self._by_strides(tensor) if _has_plain_strides(tensor) else self._by_parts(tensor)
             return _with_state(reduced, tensor)
 
@@ -65,7 +69,7 @@ class TensorReducer:
         if not is_on_cuda(storage):
             reduce_storage(storage, self.buffers, holder=tensor)
         layout = (tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
-        return rebuild_tensor, (type(tensor), storage, *layout, tensor.requires_grad)
+        return rebuild_tensor, (type(tensor), storage, *layout, _keeps_grad(tensor))
 
     def _by_parts(self, tensor: torch.Tensor) -> Reduced:
         """Reduce a tensor that is more than a storage with strides."""
@@ -76,7 +80,7 @@ class TensorReducer:
         else:
             make, parts = reduce_sparse(detached)
             self._note_holder(parts, tensor)
-        return rebuild_from_parts, (type(tensor), make, parts, tensor.requires_grad)
+        return rebuild_from_parts, (type(tensor), make, parts, _keeps_grad(tensor))
 
     def _note_holder(self, parts: Iterable[Any], sparse: torch.Tensor) -> None:
         """Have a sparse tensor stand for the parts that it holds in C++, of which Python is given aliases."""
@@ -158,14 +162,21 @@ def _as_kind(kind: type[torch.Tensor], tensor: torch.Tensor, *, requires_grad: b
     return tensor.requires_grad_() if requires_grad else tensor
 
 
+def _keeps_grad(tensor: torch.Tensor) -> bool:
+    """Tell whether a tensor requires grad where it arrives: one without its graph would be a leaf."""
+    return tensor.requires_grad and tensor.is_leaf
+
+
 def _with_state(reduced: Reduced, tensor: torch.Tensor) -> Reduced:
     """Add to a reduction what is put on the tensor afterwards, if there is anything."""
-    attributes, grad = vars(tensor), tensor.grad
+    attributes = vars(tensor)
+    grad = tensor.grad if tensor.is_leaf else None  # torch warns who asks another one for it
     if grad is not None and grad.requires_grad and not grad.is_leaf:
         reason = "its grad is part of an autograd graph, which can't cross processes"
         raise Unshareable(reason, "Use {its}grad.detach_().")
     # torch's own pickling looks there too, and warns that it leaves hooks behind.
-    hooks, after_grad = tensor._backward_hooks, _hooks_after_grad(tensor)  # noqa: SLF001
+    hooks = tensor._backward_hooks if tensor.is_leaf else None  # noqa: SLF001
+    after_grad = _hooks_after_grad(tensor)
     has_bits = tensor.is_conj() or tensor.is_neg()
     if not (attributes or hooks or after_grad or has_bits) and grad is None:
         return reduced
@@ -198,10 +209,6 @@ def _refuse_what_cannot_travel(tensor: torch.Tensor) -> None:
         raise Unshareable("its layout is private to MKL-DNN", "Use {its}to_dense().")
     if tensor.layout is torch.strided and not tensor.is_nested:
         _refuse_without_memory(tensor)
-    if tensor.requires_grad and not tensor.is_leaf:
-        raise Unshareable(
-            "it is part of an autograd graph, which can't cross processes", "Use {its}detach()."
-        )
     if tensor.is_quantized and not _has_quantizer(tensor):
         raise Unshareable(
             f"it is of {tensor.dtype} without a quantizer", "Make it with torch.quantize_per_tensor()."

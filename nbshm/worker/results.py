@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from nbshm.attributes import found_at
-from nbshm.definitions.by_value import known_class, known_classes
+from nbshm.definitions.by_value import known_class, known_classes, reduce_product
 from nbshm.definitions.returned import Globals, own_names, reduce_returned
 from nbshm.definitions.sources import home
 from nbshm.jobs import Outcome, Parcel
@@ -46,6 +46,7 @@ class ResultPickling:
         self._namespace = namespace
         self._notebook_names = namespace.keys() - {"rank", "nprocs"}
         self._own: dict[FunctionType, Globals] = {}
+        self.cut_graphs = 0  # tensors that have been pickled without the autograd graph they are part of
 
     def pack(self, value: Any) -> tuple[Parcel, tuple[Segment, ...]]:
         """Return the value as a parcel, and the segments whose descriptors travel with it."""
@@ -60,9 +61,13 @@ class ResultPickling:
         return pickler.stream
 
     def _pickle(self, value: Any, buffers: Buffers) -> bytes:
-        pickler = ValuePickler(reference=self._reference, reducers=reducers(buffers, lambda _: True))
+        found = reducers(buffers, lambda _: True, meet_graph=self._cut_graph)
+        pickler = ValuePickler(reference=self._reference, reducers=found)
         pickler.dump(value)
         return pickler.stream
+
+    def _cut_graph(self) -> None:
+        self.cut_graphs += 1
 
     def _reference(self, value: Any) -> Any:
         module, path = home(value)
@@ -72,7 +77,9 @@ class ResultPickling:
             return path
         if isinstance(value, type) and value in self._classes:
             return known_class, (self._classes[value],)
-        return self._reduce(value) if isinstance(value, FunctionType) else NotImplemented
+        if isinstance(value, FunctionType) and value.__globals__ is self._namespace:
+            return self._reduce(value)
+        return reduce_product(value)
 
     def _reduce(self, function: FunctionType) -> Any:
         # One object for each function: its names may lead back to the function itself.

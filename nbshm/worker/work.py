@@ -215,11 +215,16 @@ def _give_back(outcome: Outcome, seat: Seat, results: ResultPickling, *, lenient
         problem = TypeError(f"{_culprit(outcome, error, results)}.")
         seat.say(Failed(rank=seat.rank, report=report_exception(problem)))
         return 1
+    if results.cut_graphs:
+        seat.say(Note(rank=seat.rank, text=_CUT))
     seat.say(Result(rank=seat.rank, parcel=parcel), [segment.fd for segment in segments])
     if parcel.is_lent:
         seat.wait_for(Arrived)
     stay_for_borrowers(seat)
     return 0
+
+
+_CUT = "what was part of an autograd graph came back detached: the graph stays in the worker."
 
 
 def _culprit(outcome: Outcome, error: Exception, results: ResultPickling) -> str:
