@@ -15,7 +15,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import nbshm
-from nbshm.events import Exited, Failed, Interrupted, Note, Result, Started
+from nbshm.events import Exited, Failed, Interrupted, Started
 from nbshm.failures.chains import trim
 from nbshm.failures.tracebacks import report_exception
 from nbshm.garbage import collection_put_off
@@ -29,10 +29,10 @@ from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.sharing import sharing_for
 from nbshm.wire.board import Board
 from nbshm.wire.descriptors import received_descriptors
-from nbshm.wire.messages import Arrived, Release
+from nbshm.wire.messages import Release
 from nbshm.worker.bars import Bars
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
-from nbshm.worker.borrowers import stay_for_borrowers
+from nbshm.worker.giving_back import give_back
 from nbshm.worker.gpu_memory import GpuNotices
 from nbshm.worker.inheritance import keep_from_programs
 from nbshm.worker.life import Seat
@@ -175,7 +175,7 @@ def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> i
                 seat.say(Failed(rank=seat.rank, report=report_exception(wrong)))
                 return 1
             bound = {name: vars(module)[name] for name in job.out if name in vars(module)}
-            return _give_back(Outcome(value=value, out=bound), seat, results, lenient=job.body.is_call)
+            return give_back(Outcome(value=value, out=bound), seat, results, lenient=job.body.is_call)
         case BodyRaised(report=report):
             seat.say(Failed(rank=seat.rank, report=report))
         case BodyExited(code=code, text=text, line=line):
@@ -198,46 +198,3 @@ def _finish_on_gpus() -> Exception | None:
     except Exception as error:  # noqa: BLE001  # what a kernel did wrong is told when it is waited for
         return error.with_traceback(None)
     return None
-
-
-def _give_back(outcome: Outcome, seat: Seat, results: ResultPickling, *, lenient: bool = False) -> int:
-    """Send the rank's values; a value that can't be pickled is this rank's failure, told in words.
-
-    `lenient`: it is told in a line, as nobody has asked for the value.
-    """
-    try:
-        parcel, segments = results.pack(outcome)
-    except Exception as error:  # noqa: BLE001  # whatever a value's own pickling raises
-        if lenient:
-            reason = f"what it returned can't come back to the notebook: {_in_words(error)}."
-            seat.say(Note(rank=seat.rank, text=reason))
-            return _give_back(Outcome(value=None, out={}), seat, results)
-        problem = TypeError(f"{_culprit(outcome, error, results)}.")
-        seat.say(Failed(rank=seat.rank, report=report_exception(problem)))
-        return 1
-    if results.cut_graphs:
-        seat.say(Note(rank=seat.rank, text=_CUT))
-    seat.say(Result(rank=seat.rank, parcel=parcel), [segment.fd for segment in segments])
-    if parcel.is_lent:
-        seat.wait_for(Arrived)
-    stay_for_borrowers(seat)
-    return 0
-
-
-_CUT = "what was part of an autograd graph came back detached: the graph stays in the worker."
-
-
-def _culprit(outcome: Outcome, error: Exception, results: ResultPickling) -> str:
-    """Say which of a rank's values can't be pickled, why, and what to do."""
-    for name, value in outcome.out.items():
-        try:
-            results.pack(value)
-        except Exception as again:  # noqa: BLE001, PERF203  # as above
-            return f"out={name} can't come back to the notebook: {_in_words(again)}"
-    remedy = "End the cell in ';', or with a value that can be pickled"
-    return f"the value of the last expression can't come back to the notebook: {_in_words(error)}. {remedy}"
-
-
-def _in_words(error: Exception) -> str:
-    words = str(error).strip().rstrip(".")
-    return words if isinstance(error, TypeError) and words else f"{type(error).__name__}: {words}"

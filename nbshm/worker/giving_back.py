@@ -1,0 +1,53 @@
+"""Sending what a rank gives back, or telling why it can't come back."""
+
+from __future__ import annotations
+
+from nbshm.events import Failed, Note, Result
+from nbshm.failures.tracebacks import report_exception
+from nbshm.jobs import Outcome
+from nbshm.wire.messages import Arrived
+from nbshm.worker.borrowers import stay_for_borrowers
+from nbshm.worker.life import Seat
+from nbshm.worker.results import ResultPickling
+
+_CUT = "what was part of an autograd graph came back detached: the graph stays in the worker."
+
+
+def give_back(outcome: Outcome, seat: Seat, results: ResultPickling, *, lenient: bool = False) -> int:
+    """Send the rank's values; a value that can't be pickled is this rank's failure, told in words.
+
+    `lenient`: it is told in a line, as nobody has asked for the value.
+    """
+    try:
+        parcel, segments = results.pack(outcome)
+    except Exception as error:  # noqa: BLE001  # whatever a value's own pickling raises
+        if lenient:
+            reason = f"what it returned can't come back to the notebook: {_in_words(error)}."
+            seat.say(Note(rank=seat.rank, text=reason))
+            return give_back(Outcome(value=None, out={}), seat, results)
+        problem = TypeError(f"{_culprit(outcome, error, results)}.")
+        seat.say(Failed(rank=seat.rank, report=report_exception(problem)))
+        return 1
+    if results.cut_graphs:
+        seat.say(Note(rank=seat.rank, text=_CUT))
+    seat.say(Result(rank=seat.rank, parcel=parcel), [segment.fd for segment in segments])
+    if parcel.is_lent:
+        seat.wait_for(Arrived)
+    stay_for_borrowers(seat)
+    return 0
+
+
+def _culprit(outcome: Outcome, error: Exception, results: ResultPickling) -> str:
+    """Say which of a rank's values can't be pickled, why, and what to do."""
+    for name, value in outcome.out.items():
+        try:
+            results.pack(value)
+        except Exception as again:  # noqa: BLE001, PERF203  # as above
+            return f"out={name} can't come back to the notebook: {_in_words(again)}"
+    remedy = "End the cell in ';', or with a value that can be pickled"
+    return f"the value of the last expression can't come back to the notebook: {_in_words(error)}. {remedy}"
+
+
+def _in_words(error: Exception) -> str:
+    words = str(error).strip().rstrip(".")
+    return words if isinstance(error, TypeError) and words else f"{type(error).__name__}: {words}"
