@@ -9,11 +9,10 @@ the names of files). `nbshm/worker/envelopes.py` opens the envelope.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import reduction
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -36,6 +35,10 @@ class Known:
     target: Callable[..., Any] | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+
+
+NOTHING = Known(facts={}, target=None, args=(), kwargs={})
+"""Where not even that can be known."""
 
 
 class Withheld:
@@ -70,8 +73,12 @@ class _Enclosed:
         self._cells = dict(cells)
         stream = io.BytesIO()
         pickler = reduction.ForkingPickler(stream)
-        with contextlib.suppress(Exception):  # raised again below, in words for the whole
+        try:
             pickle.Pickler.dump(pickler, _known(process))
+        except Exception:  # noqa: BLE001  # raised again below, in words for the whole
+            stream.seek(stream.truncate(0))
+            pickler.clear_memo()  # else what was half written counts as written
+            pickle.Pickler.dump(pickler, NOTHING)
         pickler.dump(process)
         self._pickled = stream.getvalue()
 
@@ -90,7 +97,7 @@ def _known(process: BaseProcess) -> Known:
     state = vars(process)
     facts = {name: value for name, value in state.items() if name in _FACTS}
     if any(not _OWN_WAYS.isdisjoint(vars(kind)) for kind in type(process).mro()[:-1]):
-        return Known(facts=facts, target=None, args=(), kwargs={})  # it may not send what it was given
+        return replace(NOTHING, facts=facts)  # it may not send what it was given
     target = state.get("_target")
     return Known(
         facts=facts,

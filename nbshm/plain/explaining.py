@@ -73,11 +73,12 @@ class Explaining:
 
     def _reason_of_value(self, name: str, value: Any, error: Exception) -> tuple[str, str]:
         kind = type(value)
-        if self._is_outdated(kind):
-            return (
-                f"its class {kind.__qualname__!r} has been defined again since it was made",
-                "Make it again.",
-            )
+        if kind.__module__ == "__main__" and "<locals>" in kind.__qualname__:
+            reason = f"its class {kind.__qualname__!r} is defined inside a function"
+            return reason, "Define the class at the top level of a cell."
+        if self._has_another(kind):
+            reason = f"its class {kind.__qualname__!r} has been defined again since it was made"
+            return reason, "Make it again."
         from nbshm.refusals import explain  # noqa: PLC0415  # in a child it is rarely needed
 
         reason, remedy = explain(name, value, error)
@@ -85,8 +86,8 @@ class Explaining:
             remedy = remedy.replace(words, others)
         return reason, remedy
 
-    def _is_outdated(self, kind: type) -> bool:
-        """Tell whether a class of the notebook has been replaced by another one."""
+    def _has_another(self, kind: type) -> bool:
+        """Tell whether the notebook has another class in the place of one of its own."""
         there = found_at(kind.__qualname__, self._notebook.namespace)
         return kind.__module__ == "__main__" and isinstance(there, type) and there is not kind
 

@@ -16,7 +16,7 @@ from multiprocessing.context import Process
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from nbshm.plain.envelopes import Known, Withheld
+from nbshm.plain.envelopes import NOTHING, Known, Withheld
 from nbshm.words import line_in_words
 from nbshm.worker.stand_ins import failing
 
@@ -27,7 +27,7 @@ def opened(pickled: bytes, cells: Mapping[str, int]) -> BaseProcess:
     `cells` are the numbers of the notebook's cells by file name.
     """
     unpickler = pickle.Unpickler(io.BytesIO(pickled))
-    known = Known(facts={}, target=None, args=(), kwargs={})
+    known: Known = NOTHING
     try:
         known = unpickler.load()
         process: BaseProcess = unpickler.load()

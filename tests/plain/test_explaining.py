@@ -77,6 +77,15 @@ def notebook(shared_notebook: Kernel) -> Kernel:
             "its class 'Row' has been defined again since it was made. Make it again.",
         ),
         (
+            "def made():\n    class Local: pass\n    return Local()\nput([made()])",
+            "AttributeError",
+            "made.<locals>.Local",
+            (
+                "its class 'made.<locals>.Local' is defined inside a function. "
+                "Define the class at the top level of a cell."
+            ),
+        ),
+        (
             "import threading\nput([threading.Lock()])",
             "TypeError",
             "lock",
@@ -96,15 +105,18 @@ def notebook(shared_notebook: Kernel) -> Kernel:
         ),
         ("pooled(add, forkserver.Lock())", "RuntimeError", "Lock", f"Lock{INHERITED}"),
         ("put({'queue': spawn.Queue()})", "RuntimeError", "Queue", f"Queue{INHERITED}"),
-        (
-            "forkserver.Process(target=add, args=(mp.get_context('fork').Lock(),)).start()",
-            "RuntimeError",
-            "args[0]",
+        *(
             (
-                "A SemLock created in a fork context is being shared with a process in a spawn context. "
-                "Make it with the context of the process: "
-                'mp.get_context("spawn").Lock(), Queue(), Event(), ...'
-            ),
+                f"{method}.Process(target=add, args=(mp.get_context('fork').{kind},)).start()",
+                "RuntimeError",
+                "args[0]",
+                (
+                    "A SemLock created in a fork context is being shared with a process in a spawn context. "
+                    "Make it with the context of the process: "
+                    'mp.get_context("spawn").Lock(), Queue(), Event(), ...'
+                ),
+            )
+            for method, kind in (("forkserver", "Lock()"), ("forkserver", "Queue()"), ("spawn", "Event()"))
         ),
     ],
 )
