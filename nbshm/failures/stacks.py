@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from nbshm.failures.frames import Frame
-from nbshm.failures.waits import Wait, what_it_waits_for
+from nbshm.failures.waits import PROCESS, Wait, what_it_waits_for
 from nbshm.jobs import Body
 from nbshm.own_code import OWN_DIRECTORY
 from nbshm.words import ranks_in_words, verb_for
@@ -29,11 +29,14 @@ class Dump:
     """The stacks of a process's threads as text; `thread` is the one that runs the body.
 
     `on_its_own`: Python code of the process has written it; else a signal has, as nothing else got a turn.
+    `in_wait_for_child`: the system has the thread wait for a child process, which no Python frame tells of
+    `os.waitpid` and `os.system`.
     """
 
     text: str
     thread: int
     on_its_own: bool = True
+    in_wait_for_child: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +99,7 @@ def stack_of(rank: int, dump: Dump | None, reader: Reader) -> RankStack:
     return RankStack(
         rank=rank,
         frames=_of_the_person(frames),
-        waits_for=what_it_waits_for(frames),
+        waits_for=what_it_waits_for(frames) or (PROCESS if dump.in_wait_for_child else None),
         stuck=not dump.on_its_own,
     )
 

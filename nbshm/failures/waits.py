@@ -23,6 +23,7 @@ class Wait:
 
 
 BARRIER = Wait(what="the barrier", waker="ranks")
+PROCESS = Wait(what="another process to end", waker="anyone")
 _LOCK = Wait(what="the run's lock", waker="ranks")
 _LOOP = Wait(what="its turn in a shared loop (claim)", waker="ranks")
 _COLLECTIVE = Wait(what="the other ranks in a collective operation", waker="ranks")
@@ -30,7 +31,6 @@ _FULL_QUEUE = Wait(what="room in a queue", waker="processes")
 _QUEUE = Wait(what="something in a queue", waker="processes")
 _SYNCHRONIZATION = Wait(what="a lock, an event or a barrier of multiprocessing", waker="processes")
 _CONNECTION = Wait(what="a connection to another process", waker="processes")
-_PROCESS = Wait(what="another process to end", waker="anyone")
 _THREAD = Wait(what="another thread", waker="anyone")
 _POOL = Wait(what="the results of a pool", waker="anyone")
 
@@ -49,12 +49,12 @@ _KNOWN: dict[tuple[str, str | None], Wait] = {
     ("multiprocessing/connection.py", "poll"): _CONNECTION,
     ("multiprocessing/connection.py", "wait"): _CONNECTION,
     ("multiprocessing/connection.py", "accept"): _CONNECTION,
-    ("multiprocessing/process.py", "join"): _PROCESS,
+    ("multiprocessing/process.py", "join"): PROCESS,
     ("multiprocessing/pool.py", None): _POOL,
-    ("multiprocessing/spawn.py", "join"): _PROCESS,
+    ("multiprocessing/spawn.py", "join"): PROCESS,
     ("concurrent/futures/_base.py", None): _POOL,
-    ("subprocess.py", "wait"): _PROCESS,
-    ("subprocess.py", "communicate"): _PROCESS,
+    ("subprocess.py", "wait"): PROCESS,
+    ("subprocess.py", "communicate"): PROCESS,
     ("torch/distributed/distributed_c10d.py", None): _COLLECTIVE,
     ("torch/distributed/rendezvous.py", None): _COLLECTIVE,
     ("queue.py", "get"): _THREAD,

@@ -19,6 +19,14 @@ def is_stopped(pid: int) -> bool:
     return _status(pid)[:1] in ([b"T"], [b"t"])
 
 
+def waits_for_child(pid: int) -> bool:
+    """Tell whether a process's main thread waits for a child process, where the system tells at all."""
+    try:
+        return Path(f"/proc/{pid}/wchan").read_bytes() == b"do_wait"
+    except OSError:
+        return False
+
+
 def _status(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

@@ -7,11 +7,13 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Protocol
 
 from nbshm.bystanders.sweeper import remove_names
 from nbshm.failures.stacks import Dump
+from nbshm.machine.proc import waits_for_child
 from nbshm.processes.directories import Directory
 from nbshm.processes.sweeping import Sweeper
 from nbshm.wire.places import (
@@ -104,7 +106,8 @@ class Worker:
 
     def answer(self, question: Question) -> Dump | None:
         """Return its answer; None as long as there is none."""
-        return answer(self._page, question)
+        dump = answer(self._page, question)
+        return None if dump is None else replace(dump, in_wait_for_child=waits_for_child(self.pid))
 
     def demand_stacks(self) -> None:
         """Have the stacks written down by a signal, where no thread of its own gets to it."""

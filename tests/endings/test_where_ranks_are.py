@@ -31,6 +31,7 @@ PLACES = {
     "near.recv()": "waits for a connection to another process",
     "threading.Event().wait()": "waits for another thread",
     "wait_for_child()": "waits for another process to end",
+    "os.system('sleep 600')": "waits for another process to end",
     "ctypes.PyDLL(None).sleep(600)": "is in compiled code that lets no Python code run",
     "time.sleep(600)": "is at",
     "os.kill(os.getpid(), signal.SIGSTOP)": "does not answer.",

@@ -3,8 +3,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
+import time
 
-from nbshm.machine.proc import has_children, is_stopped, processor_seconds, resident_memory
+from nbshm.machine.proc import has_children, is_stopped, processor_seconds, resident_memory, waits_for_child
 
 NOBODY = 2**22 + 1  # above the highest process id that Linux gives
 
@@ -36,3 +38,13 @@ def test_a_process_is_stopped_by_a_signal():
         finally:
             process.kill()
     assert not is_stopped(NOBODY)
+
+
+def test_a_process_that_waits_for_a_child_is_seen_to():
+    script = "import os, sys; pid = os.posix_spawn('/bin/cat', ['cat'], {}); os.waitpid(pid, 0)"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:
+        limit = time.monotonic() + 10
+        while not waits_for_child(process.pid):
+            assert time.monotonic() < limit, "it waits for nothing"
+    assert not waits_for_child(process.pid)
+    assert not waits_for_child(os.getpid())
