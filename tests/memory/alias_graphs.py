@@ -128,7 +128,9 @@ def plain(values: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> tuple[Any, ...]:
     if isinstance(value, torch.Tensor):
-        elements = value.resolve_conj().contiguous().view(-1).view(torch.uint8).tolist()
+        # A copy, because one element alone is contiguous whatever its stride.
+        copied = value.resolve_conj().clone(memory_format=torch.contiguous_format)
+        elements = copied.view(-1).view(torch.uint8).tolist()
         return value.dtype, tuple(value.shape), value.stride(), value.is_conj(), elements
     return value.dtype, value.strides, value.flags.writeable, type(value), value.tobytes()
 
