@@ -5,16 +5,25 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from nbshm.events import Display, Ended, Event, Note, Output, Progress, Stream
 from nbshm.failures.reports import RankFailure, Stopped
 from nbshm.views.lines import FoldedLine, Folder, Line, LineAssembler
 from nbshm.views.outputs import Bundle, publish
-from nbshm.views.paces import Paces
+from nbshm.views.paces import Pace, Paces
 from nbshm.words import progress_in_words, ranks_in_words
 
 _PROGRESS_SECONDS = 1.0  # between two lines about one loop of one rank
+
+
+@dataclass(slots=True, kw_only=True)
+class _Told:
+    """What was told last of a loop, and when; nothing yet of one that may be over soon."""
+
+    at: float
+    text: str = ""
 
 
 class TextView:
@@ -26,8 +35,7 @@ class TextView:
         self._assembler = LineAssembler()
         self._folder = Folder(1)
         self._paces = Paces(1)
-        self._progress_told: dict[tuple[object, ...], float] = {}
-        self._lasting: set[tuple[object, ...]] = set()
+        self._told: dict[tuple[object, ...], _Told] = {}
 
     def begin(self, nprocs: int, *, stop: Callable[[], None]) -> None:
         """Get ready for a run of that many ranks; `stop` ends it, from any thread."""
@@ -80,20 +88,18 @@ class TextView:
         """Tell of a loop that lasts, now and then; of one that ranks share, what all of them have done."""
         now = self._clock()
         self._paces.add(progress, now)
-        shared = progress.shared is not None
-        key = ("claim", progress.shared) if shared else (progress.rank, progress.loop)
-        told = self._progress_told.setdefault(key, now)
-        if now - told < _PROGRESS_SECONDS and not (progress.ended and key in self._lasting):
-            return
-        self._progress_told[key] = now
-        self._lasting.add(key)
-        pace = self._paces.claim(progress.shared) if progress.shared is not None else progress
+        pace = progress if progress.shared is None else self._paces.claim(progress.shared)
         text = progress_in_words(pace.label, pace.done, pace.total)
-        if shared:
+        key = (progress.rank, progress.loop) if progress.shared is None else ("claim", progress.shared)
+        told = self._told.setdefault(key, _Told(at=now))
+        if text == told.text or (now - told.at < _PROGRESS_SECONDS and not _is_the_end(progress, pace, told)):
+            return
+        told.at, told.text = now, text
+        if progress.shared is None:
+            self._take([Line(rank=progress.rank, stream="stderr", text=text)])
+        else:
             self._write(self._folder.rest())
             _put("stderr", f"{text}\n")
-        else:
-            self._take([Line(rank=progress.rank, stream="stderr", text=text)])
 
     def _display(self, event: Display) -> None:
         self._take(self._assembler.flush(event.rank, "stdout"))
@@ -108,6 +114,11 @@ class TextView:
 
     def _prefix(self, line: FoldedLine) -> str:
         return f"[{ranks_in_words(line.ranks)}] " if self._nprocs > 1 else ""
+
+
+def _is_the_end(progress: Progress, pace: Progress | Pace, told: _Told) -> bool:
+    """Tell whether a loop that was told is over: one that ranks share is when all of it is done."""
+    return progress.ended and told.text != "" and (progress.shared is None or pace.done == pace.total)
 
 
 def _put(stream: Stream, text: str) -> None:

@@ -102,6 +102,25 @@ def test_progress_of_a_loop_that_lasts_is_told_now_and_then_and_when_it_ends(clo
     assert lines[-1] == "[rank 0] fits 100/100"
 
 
+def test_the_end_of_a_loop_is_told_once(clock, capsys) -> None:
+    viewing = view(clock)
+    for done, ended in ((0, False), (1, False), (2, False), (2, True)):
+        show(viewing, Progress(rank=0, label="fits", done=done, total=2, ended=ended))
+        clock.now += 2
+    viewing.finish()
+    assert capsys.readouterr().err == "[rank 0] fits 1/2\n[rank 0] fits 2/2\n"
+
+
+def test_the_end_of_a_claim_is_told_with_its_last_rank(clock, capsys) -> None:
+    viewing = view(clock)
+    for done in (0, 5, 10):
+        for rank in range(3):
+            show(viewing, Progress(rank=rank, label="", done=done, total=30, shared=0, ended=done == 10))
+        clock.now += 2
+    viewing.finish()
+    assert capsys.readouterr().err == "5/30\n20/30\n30/30\n"
+
+
 def test_a_loop_that_is_over_within_a_second_is_not_told(clock, capsys) -> None:
     viewing = view(clock)
     for done in range(101):
