@@ -20,11 +20,11 @@ from nbshm.words import ranks_in_words
 _MARKS: dict[Voice, str] = {"stdout": "", "stderr": " stderr", "note": "", "verdict": ""}
 # JupyterLab and nbconvert colour ANSI classes only inside `jp-RenderedText`.
 _STYLE = """<style>
-.nbshm{display:grid;grid-template-columns:max-content minmax(0,1fr);column-gap:1em;align-items:start;
+.nbshm{display:grid;grid-template-columns:fit-content(20em) minmax(0,1fr);column-gap:1em;align-items:start;
 line-height:var(--jp-code-line-height,1.3);
 font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px)}
 .nbshm>div,.nbshm>pre{margin:0;padding:0 0.3em;font:inherit;line-height:inherit}
-.nbshm>div{color:var(--jp-ui-font-color2,#757575);white-space:pre}
+.nbshm>div{color:var(--jp-ui-font-color2,#757575)}
 .nbshm>pre{white-space:pre-wrap;overflow-wrap:anywhere;color:var(--jp-content-font-color1,inherit);
 background:none;border:none}
 .nbshm>pre.nbshm-wide{grid-column:1/-1}
