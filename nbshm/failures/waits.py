@@ -41,6 +41,7 @@ _KNOWN: dict[tuple[str, str | None], Wait] = {
     ("nbshm/worker/ranks.py", "barrier"): BARRIER,
     ("nbshm/wire/run_lock.py", "acquire"): _LOCK,
     ("nbshm/wire/board.py", "loop"): _LOOP,
+    ("nbshm/worker/acquiring.py", "acquire"): _SYNCHRONIZATION,
     ("multiprocessing/queues.py", "get"): _QUEUE,
     ("multiprocessing/queues.py", "put"): _FULL_QUEUE,
     ("multiprocessing/synchronize.py", None): _SYNCHRONIZATION,

@@ -30,6 +30,7 @@ from nbshm.sharing import sharing_for
 from nbshm.wire.board import Board
 from nbshm.wire.descriptors import received_descriptors
 from nbshm.wire.messages import Release
+from nbshm.worker.acquiring import show_acquiring
 from nbshm.worker.bars import Bars
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
 from nbshm.worker.giving_back import give_back
@@ -61,6 +62,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
         Bars(rank.loops).follow(watch)
+        watch.when_imported("multiprocessing.synchronize", show_acquiring)
         module = sys.modules["__main__"] if job.forked else new_main_module()
         stack.enter_context(sharing_for(_Memory(segments=mapping.segments, namespace=vars(module))))
         cells = _know_cells(job)

@@ -6,11 +6,14 @@ import multiprocessing
 import queue
 import sys
 import threading
+from multiprocessing import synchronize
+from multiprocessing.synchronize import SemLock
 
 import pytest
 
 from nbshm.events import Resumed, Waiting
 from nbshm.worker import wait_notices
+from nbshm.worker.acquiring import show_acquiring
 from nbshm.worker.wait_notices import WaitNotices
 
 
@@ -56,6 +59,22 @@ def test_a_wait_for_a_queue_is_told_once_and_its_end():
     assert waiter.said[1:] == [Resumed(rank=3)]
     items.close()
     items.join_thread()
+
+
+def test_a_wait_for_a_lock_is_told_however_it_is_taken(monkeypatch):
+    monkeypatch.setattr(SemLock, "_make_methods", SemLock._make_methods)
+    show_acquiring(synchronize)
+    lock = multiprocessing.Lock()
+    assert lock.acquire(timeout=60)
+    assert not lock.acquire(block=False)
+    waiter = Waiter(lock.acquire)
+    waiter.thread.start()
+    waiter.look_until(1)
+    assert waiter.said == [Waiting(rank=3, at="a lock, an event or a barrier of multiprocessing")]
+    lock.release()
+    waiter.thread.join()
+    with pytest.raises(TypeError):
+        lock.acquire(1, 2, 3)
 
 
 def test_a_wait_that_is_over_soon_is_not_told(monkeypatch):
