@@ -15,7 +15,7 @@ import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping
 from multiprocessing.reduction import ForkingPickler
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import cloudpickle
@@ -31,7 +31,13 @@ _MOST = 64 << 20  # copying as much to a child takes about as long as starting i
 
 _ARRAY_TYPE = type(ctypes.Array)  # the class of types like `c_int * 3`, which are in no module
 
-_OWN: dict[type, Reducer] = {CellType: reduce_cell, CodeType: reduce_code, **standard_objects.reducers()}
+_OWN: dict[type, Reducer] = {
+    CellType: reduce_cell,
+    CodeType: reduce_code,
+    # By function and object; multiprocessing's asks the object for the name, which it may not have.
+    MethodType: cloudpickle.Pickler.dispatch_table[MethodType],
+    **standard_objects.reducers(),
+}
 _TABLE = ChainMap(_OWN, cloudpickle.Pickler.dispatch_table)
 
 
@@ -80,7 +86,7 @@ class ValuePickler(PlainPickler):
         carried = ForkingPickler(io.BytesIO()).dispatch_table
         self._reducers = reducers
         # Before the pickler is made: that is when it looks for its table.
-        self.dispatch_table = ChainMap(reducers, _refusals(), carried, _TABLE)
+        self.dispatch_table = ChainMap(reducers, _refusals(), _OWN, carried, _TABLE)
         super().__init__(reference=reference, file=file)
 
     @collection_put_off()

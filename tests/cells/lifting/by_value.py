@@ -1,4 +1,4 @@
-import functools
+import functools, types
 factor = 3
 triple = lambda x: x * factor
 def make_counter(start):
@@ -20,6 +20,11 @@ class Machine:
     def __call__(self, x): return self.k + x
 machine = Machine(4)
 bound = machine.run
+class Hiding:
+    def __hidden(self): return "hidden"
+    def given(self): return self.__hidden
+hidden = Hiding().given()
+loose = types.MethodType(lambda self, x: (self.v, x), types.SimpleNamespace(v=3))
 exec("def made(x):\n    return x + factor")
 exec("class Made:\n    def get(self): return factor")
 table = {"double": lambda x: 2 * x, "f": make_fact()}
@@ -45,6 +50,7 @@ made_once = Made()
 # %%
 %%parallel out=back
 push(rank)
+assert hidden() == "hidden" and loose(1) == (3, 1)
 assert step()() is step and steps() == 2
 back = (triple(2), counter(), counter(), fact(5), part(), bound(3), machine(1), made(1), made_once.get(), table["double"](4),
         table["f"](3), nested()(1), composed(1), look(), method(1), builtin(), bound.__self__ is machine, type(made_once) is Made)
