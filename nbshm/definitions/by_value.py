@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 from cloudpickle import cloudpickle
 
+from nbshm.definitions.standard_objects import is_called_typed_dict, reduce_typed_dict
+
 Reduced: TypeAlias = tuple[Any, ...]
 
 
@@ -84,11 +86,13 @@ def known_class(name: str) -> type:
 
 
 def reduce_product(value: Any) -> Any:
-    """Return how to rebuild what a library has made of a notebook's function; NotImplemented for all else."""
+    """Return how to rebuild what a library has made for the notebook; NotImplemented for all else."""
     if is_generic(value):
         return _reduce_generic(value)
     if isinstance(value, functools._lru_cache_wrapper):  # noqa: SLF001  # the type has no public name
         return _reduce_cached(value)
+    if is_called_typed_dict(value):
+        return reduce_typed_dict(value)
     if isinstance(value, FunctionType) and "_torchdynamo_orig_callable" in vars(value):
         return _reduce_compiled(value)
     return NotImplemented

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
+import struct
+import threading
 import typing
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -19,6 +22,7 @@ from nbshm.definitions.sources import home
 
 Reduced: TypeAlias = "tuple[Any, ...] | str"
 
+_TYPED_DICT: Any = typing.TypedDict
 _SENTINELS = {type(dataclasses.MISSING): "MISSING", type(dataclasses.KW_ONLY): "KW_ONLY"}
 
 
@@ -34,6 +38,8 @@ def reducers() -> dict[type, Callable[[Any], Reduced]]:
         **dict.fromkeys(_SENTINELS, _reduce_sentinel),
         typing.NewType: _reduce_new_type,
         typing.ParamSpec: _reduce_parameters,
+        struct.Struct: _reduce_struct,
+        threading.local: _reduce_local,
         contextlib._GeneratorContextManager: _reduce_context_manager,  # noqa: SLF001  # it has no public name
     }
     if hasattr(typing, "TypeVarTuple"):  # of Python 3.11
@@ -52,6 +58,17 @@ def _reduce_new_type(new: Any) -> Reduced:
     return _rebuilt, (_number(new), typing.NewType, path, new.__supertype__)
 
 
+def is_called_typed_dict(value: Any) -> bool:
+    """Tell whether a class was made by calling `TypedDict`; before Python 3.12 nothing tells its base."""
+    return typing.is_typeddict(value) and not hasattr(value, "__orig_bases__")
+
+
+def reduce_typed_dict(kind: Any) -> Reduced:
+    """Return how to call `TypedDict` again."""
+    make = functools.partial(_TYPED_DICT, total=kind.__total__)
+    return _rebuilt, (_number(kind), make, kind.__name__, kind.__annotations__)
+
+
 def _reduce_parameters(parameters: Any) -> Reduced:
     if parameters.__module__ != "__main__":
         return parameters.__reduce__()  # type: ignore[no-any-return]  # a name
@@ -68,6 +85,15 @@ def _rebuilt(number: str, make: Callable[..., Any], *arguments: Any) -> Any:
     made = make(*arguments)
     made.__module__ = "__main__"
     return cloudpickle._lookup_class_or_track(number, made)  # noqa: SLF001  # as above
+
+
+def _reduce_struct(layout: struct.Struct) -> Reduced:
+    return struct.Struct, (layout.format,)
+
+
+def _reduce_local(local: threading.local) -> Reduced:
+    """Make one in which the worker's main thread has what the notebook's has."""
+    return threading.local, (), vars(local) or None
 
 
 def _reduce_context_manager(manager: Any) -> Reduced:
