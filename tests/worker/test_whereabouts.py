@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 
-from nbshm.wire.places import new_page, read_place
+from nbshm.wire.places import answer, ask, new_page, read_place
 from nbshm.worker.whereabouts import Whereabouts, place_in_cells
 
 CELLS = {"cell three": 3, "cell five": 5}
@@ -52,5 +52,26 @@ def test_the_place_is_written_while_the_code_runs():
     exec(compile("wait()", "cell three", "exec"), {"wait": wait_until_written})
     assert read_place(page) == "In [3] line 1"
     assert threading.active_count() == threads
+    whereabouts.close()
+    os.close(page)
+
+
+def test_a_question_is_answered_with_the_whole_stack():
+    page = new_page()
+    whereabouts = Whereabouts(os.dup(page))
+    waited, dumps = threading.Event(), []
+
+    def look(depth):
+        if depth:
+            return look(depth - 1)
+        question = ask(page)
+        while (dump := answer(page, question)) is None and not waited.wait(0.001):
+            pass
+        dumps.append(dump)
+
+    whereabouts.follow(CELLS, lambda _: None)
+    exec(compile("look(150)", "cell three", "exec"), {"look": look})
+    assert 'File "cell three", line 1 in <module>' in dumps[0].text
+    assert dumps[0].text.count(" in look") == 151
     whereabouts.close()
     os.close(page)
