@@ -62,8 +62,9 @@ def test_a_question_is_answered_with_the_whole_stack():
     waited, dumps = threading.Event(), []
 
     def look(depth):
-        if depth:
-            return look(depth - 1)
+        return look(depth - 1) if depth else wait_for_an_answer()
+
+    def wait_for_an_answer():
         question = ask(page)
         while (dump := answer(page, question)) is None and not waited.wait(0.001):
             pass
