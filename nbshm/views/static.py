@@ -25,8 +25,8 @@ line-height:var(--jp-code-line-height,1.3);
 font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px)}
 .nbshm>div,.nbshm>pre{margin:0;padding:0 0.3em;font:inherit;line-height:inherit}
 .nbshm>div{color:var(--jp-ui-font-color2,#757575)}
-.nbshm>pre{white-space:pre-wrap;overflow-wrap:anywhere;color:var(--jp-content-font-color1,inherit);
-background:none;border:none}
+.nbshm>pre{white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal;
+color:var(--jp-content-font-color1,inherit);background:none;border:none}
 .nbshm>pre.nbshm-wide{grid-column:1/-1}
 .nbshm>pre.nbshm-stderr{background:var(--jp-rendermime-error-background,rgba(255,0,0,.12))}
 .nbshm>pre.nbshm-note{color:var(--jp-ui-font-color2,#757575);font-style:italic}
