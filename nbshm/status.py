@@ -13,7 +13,7 @@ from nbshm.words import bytes_in_words
 if TYPE_CHECKING:
     from nbshm.session import Session
 
-_HEAD = ("name", "kind", "shape", "size", "shared", "segment")
+_HEAD = ("name", "kind", "shape", "size", "segment", "shared")
 
 
 def overview(session: Session) -> list[str]:
@@ -57,7 +57,7 @@ def _table(entries: Sequence[Entry]) -> list[str]:
 def _row(entry: Entry) -> tuple[str, ...]:
     shared = f"{entry.how}: {entry.why}" if entry.why else entry.how
     segment = f"fd {', '.join(map(str, entry.segments))}" if entry.segments else ""
-    return entry.name, entry.kind, entry.shape, bytes_in_words(entry.nbytes), shared, segment
+    return entry.name, entry.kind, entry.shape, bytes_in_words(entry.nbytes), segment, shared
 
 
 def _totals(inventory: Inventory) -> Iterator[str]:
