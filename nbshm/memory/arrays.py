@@ -73,7 +73,7 @@ class ArrayReducer:
             return array.__reduce_ex__(5)  # type: ignore[return-value]  # as above
         plain = np.ndarray.view(array, np.ndarray)  # the class may say something else of its layout
         _, *layout = self._described(plain, shared=True)
-        return rebuild_array, (type(array), *layout), dict(vars(array)), None, None, restore_attributes
+        return rebuild_array, (type(array), *layout), _attributes(array), None, None, restore_attributes
 
     def of_class(self, kind: type) -> Callable[[Any], Reduced] | None:
         """Return the reducer of a class that is derived from arrays; None if the class pickles itself.
@@ -129,9 +129,20 @@ def rebuild_array(  # noqa: PLR0917  # pickle calls with positions only
     return array if kind is np.ndarray else array.view(kind)
 
 
-def restore_attributes(array: Array, attributes: dict[str, Any]) -> None:
+def restore_attributes(array: Array, attributes: tuple[dict[str, Any], dict[str, Any]]) -> None:
     """Give an array the attributes that its class's `__array_finalize__` can't know."""
-    vars(array).update(attributes)
+    stored, slots = attributes
+    if stored:
+        vars(array).update(stored)
+    for name, value in slots.items():
+        setattr(array, name, value)
+
+
+def _attributes(array: Array) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the attributes in an array's dictionary, and those in slots."""
+    names = copyreg._slotnames(type(array))  # type: ignore[attr-defined]  # noqa: SLF001  # as pickle does
+    slots = {name: getattr(array, name) for name in names if hasattr(array, name)}
+    return dict(getattr(array, "__dict__", {})), slots
 
 
 def rebuild_masked(kind: type[Any], data: Reduced, mask: Reduced | None, state: dict[str, Any]) -> Any:

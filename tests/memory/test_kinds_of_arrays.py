@@ -14,6 +14,8 @@ from numpy.lib.stride_tricks import as_strided
 import numpy.ma.mrecords as mrecords
 class Vector(np.ndarray):
     def __array_finalize__(self, original): self.unit = getattr(original, "unit", None)
+class Slotted(np.ndarray):
+    __slots__ = ("unit",)
 class Reduced(np.ndarray):
     def __reduce__(self):
         make, arguments, state = super().__reduce__()
@@ -208,6 +210,11 @@ KINDS = [
         holds="it.a.data.tolist() == [1, 1, 0]",
     ),
     Kind(name="the masked constant", make="np.ma.masked", write="", holds="it is np.ma.masked"),
+    Kind(
+        name="of a class with slots",
+        make="tagged(np.zeros(3).view(Slotted), 'm')",
+        arrives="type(it) is Slotted and it.unit == 'm'",
+    ),
     Kind(
         name="a class",
         make="tagged(np.zeros(3).view(Vector), 'm')",
