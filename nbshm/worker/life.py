@@ -30,6 +30,7 @@ from nbshm.wire.transport import Channel
 from nbshm.worker import lifeline, standard_streams
 from nbshm.worker.kernel_interrupts import KernelInterrupts
 from nbshm.worker.leaving import leave_kernel
+from nbshm.worker.trackers import keep_trackers_apart
 from nbshm.worker.whereabouts import Whereabouts
 
 Message = TypeVar("Message")
@@ -120,6 +121,7 @@ def main(connection: socket.socket, work: str) -> None:
     `work` names the `Work` to do as `package.module:function`.
     """
     _lead_a_group()
+    keep_trackers_apart()
     seat = _take_seat(Channel(connection))
     if seat is None:
         sys.exit(0)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
+from kernels import Kernel
 from leaks import traced_kernel
 from waiting import wait_for_files
 
@@ -85,3 +88,24 @@ def test_a_kernel_that_is_shut_down_leaves_nothing(tmp_path, strategy):
             ).check()
         notebook.client.shutdown()
         traces.wait_for_nothing(seconds=4)
+
+
+# As joblib has a tracker of its own, which a rank starts when it first uses it.
+TRACKED = """%%parallel nprocs=1
+from multiprocessing.resource_tracker import ResourceTracker
+import os, signal
+left = f"/left-{os.getpid()}"
+with open(f"/dev/shm{left}", "w"): ResourceTracker().register(left, "shared_memory")
+print(left, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_rank_had_a_tracker_for_is_removed(shared_notebook: Kernel):
+    reply = shared_notebook.run(TRACKED)
+    assert reply.error[0] == "RankDied", reply.text
+    file = Path("/dev/shm" + re.search(r"/left-\d+", reply.text)[0])  # noqa: S108  # the system's place
+    limit = time.monotonic() + 10
+    while file.exists():
+        assert time.monotonic() < limit, "the tracker was killed with the rank"
+        time.sleep(0.01)
