@@ -90,6 +90,16 @@ def test_a_pool_in_a_forked_rank_knows_the_notebook(forking: Kernel) -> None:
     assert reply.result == {"text/plain": "[[1, 4], [1, 4]]"}
 
 
+def test_ipythons_syntax_and_exit_are_the_ranks_own_not_the_kernels(forking: Kernel) -> None:
+    source = "words = !echo alpha {rank}\n%time doubled = 2 * rank\nlist(words), doubled"
+    assert "Wall time" in forking.run(f"{HEAD} out=kind\nkind = type(get_ipython()).__name__\n{source}").text
+    assert forking.value("(kind, list(_))") == (["WorkerShell"] * 2, [(["alpha 0"], 0), (["alpha 1"], 2)])
+    nested = forking.run(f"{HEAD}\n%%parallel nprocs=2\nrank")
+    assert "%%parallel can't be used in a parallel cell" in nested.text
+    assert forking.run(f"{HEAD}\nexit()").error is None
+    assert forking.value("type(get_ipython()).__name__") == "ZMQInteractiveShell"
+
+
 def test_a_failure_points_at_the_cell(forking: Kernel) -> None:
     reply = forking.run(f"{HEAD}\n1 / 0")
     assert reply.error is not None

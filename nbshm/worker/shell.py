@@ -152,7 +152,10 @@ class WorkerShell(InteractiveShell):
     # Running.
 
     def adopt(self, module: types.ModuleType) -> None:
-        """Run what comes in that module; IPython's own names are added where it has none of that name."""
+        """Run what comes in that module; IPython's own names are added where it has none of that name.
+
+        In a forked worker those that act are the kernel's, as whose shell this process must not act.
+        """
         self.user_module = module
         self.user_ns = module.__dict__
         history = self.history_manager
@@ -167,6 +170,8 @@ class WorkerShell(InteractiveShell):
             "quit": self.exiter,
         }
         for name, value in own.items():
+            if name in _ACTING and _is_ipythons(self.user_ns.get(name)):
+                self.user_ns[name] = value
             self.user_ns.setdefault(name, value)
         self.user_ns_hidden = own
 
@@ -245,6 +250,15 @@ class WorkerShell(InteractiveShell):
         return report_exception(
             error, cells=self.compile.cells, rendered=rendered, dumps=dumps, describe=Describer()
         )
+
+
+_ACTING = ("get_ipython", "exit", "quit")
+
+
+def _is_ipythons(value: Any) -> bool:
+    """Tell whether a shell has put a value there, not the person."""
+    home = getattr(value, "__module__", None)
+    return isinstance(home, str) and home.startswith(("IPython.", "ipykernel."))
 
 
 def rehearse() -> None:
