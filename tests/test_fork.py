@@ -18,6 +18,15 @@ class Box:
     def __init__(self):
         self.array, self.lock = np.zeros(4), lock
 
+class Store:
+    counts, guard = np.zeros(2), (lock, np.zeros(2))
+
+    @classmethod
+    def put(cls, index):
+        cls.counts[index] += index + 1
+
+store = Store()
+
 def fill(index, counts=np.zeros(2)):
     counts[index] += 1
     held[0][index] = index + 1
@@ -54,6 +63,13 @@ def test_what_ranks_write_is_in_the_notebook(forking: Kernel) -> None:
 def test_modules_that_functions_hold_are_shared(forking: Kernel) -> None:
     forking.run(f"{HEAD}\nlearn(rank)").check()
     assert forking.value("learn.__defaults__[0].weight.tolist()") == [[1.0, 1.0], [2.0, 2.0]]
+
+
+@pytest.mark.parametrize("name", ["Store", "store"])
+def test_arrays_that_are_attributes_of_classes_are_shared(forking: Kernel, name: str) -> None:
+    before = forking.value("Store.counts.tolist()")
+    forking.run(f"{HEAD}\n{name}.put(rank); {name}.guard[1][rank] = 9").check()
+    assert forking.value("Store.counts.tolist()") == [before[0] + 1, before[1] + 2]
 
 
 def test_what_can_not_travel_is_there(forking: Kernel) -> None:

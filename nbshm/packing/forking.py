@@ -9,6 +9,7 @@ are sent, as to any worker, and bound in the worker's `__main__`.
 from __future__ import annotations
 
 import contextlib
+import enum
 import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,7 @@ from typing import Any
 from nbshm.attributes import found_at
 from nbshm.definitions.by_value import reduce_function
 from nbshm.definitions.names import code_names
-from nbshm.jobs import Cell, Program, Tail
+from nbshm.jobs import Cell, Program, State, Tail
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.contents import tensors_and_arrays
 from nbshm.memory.reach import reachable
@@ -71,18 +72,42 @@ def pack_for_fork(
     namespace = notebook.namespace
     names = set(_needed(needs.names, namespace))
     holders, private = {}, []
+
+    def holds_memory(value: Any) -> bool | None:
+        return _holds_memory(value, make_pickler(_Reference(namespace)))
+
     for name in sorted(names):
-        holds = _holds_memory(namespace[name], make_pickler(_Reference(namespace)))
+        holds = holds_memory(namespace[name])
         if holds is None:
             private.append(name)
         elif holds:
             holders[name] = namespace[name]
     pickler = make_pickler(_Reference(namespace))
-    pickler.dump(Tail(values=holders, state={}, contents={}))
+    pickler.dump(Tail(values=holders, state=_states(names, namespace, holds_memory), contents={}))
     program = Program(steps=(), values=pickler.stream, cells=_cells(notebook), left_out={})
     return PackedForFork(
         packed=Packed(program=program, pickler=pickler, names=frozenset(names)), private=tuple(private)
     )
+
+
+def _states(
+    names: Iterable[str], namespace: dict[str, Any], holds_memory: Callable[[Any], bool | None]
+) -> dict[str, State]:
+    """Return the attributes that hold memory, of the classes that values of these names are or have."""
+    values = [namespace[name] for name in names]
+    classes = [value if isinstance(value, type) else type(value) for value in values]
+    held = {
+        kind.__name__: {name: value for name, value in _attributes(kind) if holds_memory(value)}
+        for kind in classes
+        if namespace.get(kind.__name__) is kind
+    }
+    return {name: State(changed=attributes, added={}) for name, attributes in held.items() if attributes}
+
+
+def _attributes(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield what may hold arrays among the attributes of a class of the notebook; those of an enum stay."""
+    if kind.__module__ == "__main__" and not isinstance(kind, enum.EnumMeta):
+        yield from ((n, v) for n, v in vars(kind).items() if type(v) is not FunctionType and _holds_arrays(v))
 
 
 def _cells(notebook: Notebook) -> dict[str, Cell]:
