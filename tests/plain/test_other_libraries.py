@@ -5,13 +5,22 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kernels import Kernel
+from kernels import Kernel, kernel
 
 SUITE = Path(__file__).parent / "stdlib_suite.py"
 LIMIT = 3000
+
+
+@pytest.fixture(scope="module")
+def shared_notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """One kernel, which is asked to end: only then does joblib remove what it has in /dev/shm."""
+    with kernel(tmp_path_factory.mktemp("notebook")) as running:
+        yield running
+        running.manager.shutdown_kernel()
 
 
 @pytest.mark.soak
