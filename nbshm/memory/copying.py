@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
+from nbshm.memory.pages import Pages
 from nbshm.memory.segments import Segment
 
-_PIECE = 16 * 2**20
+_PIECE = 64 * 2**20
+_PATIENCE = 1e-9  # seconds a byte: twice what touching small pages costs
 _WORTH_THREADS = 32 * 2**20
 _WORTH_A_CALL = 2**18
 _MOST_THREADS = 4
@@ -37,9 +40,10 @@ def copy(*, to: int, source: int, nbytes: int) -> None:
 def fill(segment: Segment, offset: int, *, source: int, nbytes: int) -> None:
     """Copy memory from an address into a segment.
 
-    Of pages that nobody has touched yet the first touch costs more than the copy, and writing to the file
-    half as much as that; but only one thread at a time can write to a file. For 1 GiB: 0.6 s with one
-    thread that touches, 0.5 s with two, 0.3 s with one that writes, 0.25 s with one of each.
+    Of pages that nobody has touched yet the first touch costs more than the copy. Of huge ones it costs
+    little; without them, writing to the file costs half as much as touching, but only one thread at a time
+    can write to a file. For 1 GiB: 0.6 s with one thread that touches, 0.3 s with one that writes, 0.25 s
+    with one of each, 0.14 s with two that have huge pages made.
     """
     to = segment.address + offset
     if segment.pages.touched or nbytes < _WORTH_A_CALL:
@@ -52,7 +56,29 @@ def fill(segment: Segment, offset: int, *, source: int, nbytes: int) -> None:
     def write(start: int, length: int) -> None:
         _write(segment.fd, offset + start, source + start, length)
 
-    _share_out(nbytes, [write] + [touch] * (_threads() - 1), piece=_PIECE)
+    huge = _HugePages(segment.pages)
+
+    def touch_huge_or(way: _Way) -> _Way:
+        return lambda start, length: (touch if huge.make(offset + start, length) else way)(start, length)
+
+    ways = [touch_huge_or(way) for way in (write, *[touch] * (_threads() - 1))]
+    _share_out(nbytes, ways, piece=min(_PIECE, -(-nbytes // len(ways))))
+
+
+class _HugePages:
+    """Has huge pages made as long as that saves time: the system may have to tidy up for each of them."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        self._are_worth_it = True
+
+    def make(self, start: int, nbytes: int) -> bool:
+        """Make what huge pages begin among these bytes; return whether they are worth it."""
+        if self._are_worth_it:
+            began = time.perf_counter()
+            made = self._pages.make_huge(start, nbytes)
+            self._are_worth_it = made and time.perf_counter() - began < _PATIENCE * nbytes
+        return self._are_worth_it
 
 
 def _write(fd: int, position: int, source: int, length: int) -> None:

@@ -14,8 +14,6 @@ from nbshm.memory.regions import Layout, Region, lay_out
 from nbshm.memory.segments import Segment, Segments
 from nbshm.memory.spares import Spares
 
-_DESCRIPTORS_OF_A_SEGMENT = 2  # ours, and the copy that Python's mmap keeps
-
 
 def make_room(
     wanted: Sequence[Moves | Copied], *, names: NotebookNames, segments: Segments, reserved: int
@@ -51,7 +49,7 @@ def _lay_out(regions: Sequence[Region], names: NotebookNames, reserved: int, spa
     file_limit = limits.largest_file()
     largest = None if file_limit is None else file_limit.nbytes
     layout = lay_out(regions, largest=largest)
-    wanted = _DESCRIPTORS_OF_A_SEGMENT * len(layout.sizes) + reserved
+    wanted = len(layout.sizes) + reserved
     if allow_descriptors(wanted) < wanted:
         spares.clear()  # they have descriptors too
         layout = lay_out(regions, largest=largest, together=True)

@@ -19,7 +19,7 @@ Shape: TypeAlias = int | Sequence[int]
 Order: TypeAlias = Literal["C", "F"]
 
 _FEW = 32
-"""Descriptors: with less the kernel itself can't do much. An array has two."""
+"""Descriptors: with less the kernel itself can't do much. An array has one."""
 
 _MANY = 1024
 """Descriptors that are made possible at once, so that they need not be counted for each array."""

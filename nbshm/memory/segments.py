@@ -48,8 +48,8 @@ class Segment:
     @classmethod
     def on(cls, pages: Pages, nbytes: int) -> Segment:
         """Begin a use of pages."""
-        buffer: Buffer = (ctypes.c_ubyte * nbytes).from_buffer(pages)
-        buffer.pages = pages  # type: ignore[attr-defined]  # ctypes keeps them too, and does not say where
+        buffer: Buffer = (ctypes.c_ubyte * nbytes).from_address(pages.address)
+        buffer.pages = pages  # type: ignore[attr-defined]  # who has the buffer keeps them mapped
         buffer.forks_before = count_forks()  # type: ignore[attr-defined]  # likewise kept with it
         return cls(buffer=buffer, pages=pages)
 

@@ -17,7 +17,7 @@ from nbshm.memory import limits
 from nbshm.memory.pages import Pages
 
 _LEAST = 2**20  # bytes: fewer are made as quickly as they are looked for
-_MOST_PAGES = 16  # each has a descriptor, or two
+_MOST_PAGES = 16  # each has a descriptor
 _RUNS = 8
 _PART_OF_MEMORY = 4
 _WASTE = 8  # pages may be an eighth bigger than what they are taken for

@@ -10,28 +10,25 @@ each time.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-_HUGE = 2 << 20
+from nbshm.memory.raw_memory import COLLAPSE, HUGE_PAGE, advise, round_up
+
 _TORCH_SWITCH = "THP_MEM_ALLOC_ENABLE"  # documented in torch's performance tuning guide
-_COLLAPSE = 25  # MADV_COLLAPSE, of Linux 6.1; Python's mmap does not know it
 
 
 def collapse_memory() -> None:
     """Put this process's private memory into huge pages, as far as the system does that."""
     if sys.platform != "linux":
         return
-    madvise = ctypes.CDLL(None).madvise
-    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     for start, stop in _private_memory():
-        first, end = -(-start // _HUGE) * _HUGE, stop // _HUGE * _HUGE
+        first, end = round_up(start, HUGE_PAGE), stop // HUGE_PAGE * HUGE_PAGE
         if first < end:
-            madvise(first, end - first, _COLLAPSE)  # it fails on an older Linux, or if no huge page is free
+            advise(first, end - first, COLLAPSE)  # in vain on an older Linux, or if no huge page is free
 
 
 @contextlib.contextmanager

@@ -35,6 +35,11 @@ class Comparison:
         return tuple(ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True))
 
 
+def rest() -> None:
+    """Pass the time in which workers are made ready for the next run, and what is over is cleared away."""
+    time.sleep(0.3)
+
+
 def compare(
     workload: str,
     ours: Callable[[], object],

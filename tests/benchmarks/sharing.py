@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.samples import Comparison, alternate, compare
+from benchmarks.samples import Comparison, alternate, compare, rest
 from kernels import Kernel, kernel
 
 _PREPARATION = """
@@ -68,6 +68,7 @@ def second_cells(directory: Path, repetitions: int, *, nbytes: int = 1 << 30) ->
             _cell(notebook, "list(threads.map(quarter, [array] * 4, range(4)));"),
             _cell(notebook, "0;"),
             repetitions=repetitions,
+            before=rest,
         )
         return [
             Comparison(
@@ -90,6 +91,7 @@ def mirroring(directory: Path, repetitions: int, *, nbytes: int = 1 << 30) -> li
             _cell(notebook, _EMPTY.format(nprocs=2)),
             _cell(notebook, _COPY),
             repetitions=repetitions,
+            before=rest,
         )
         return [
             Comparison(

@@ -6,16 +6,14 @@ Once with workers that stand by, as they do by default, and once with all made w
 
 from __future__ import annotations
 
-import functools
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.samples import Comparison, compare
+from benchmarks.samples import Comparison, compare, rest
 from kernels import Kernel, kernel
 
 _OUR_CELL = "%%parallel nprocs=4 start_method={method}\nrank**2"
@@ -27,8 +25,6 @@ import squares
 multiprocessing.set_forkserver_preload(["torch", "squares"])
 """
 _THEIR_IMPORTS = "import torch.multiprocessing"
-_REST = 0.3
-"""Seconds in which workers are made ready for the next run, and what is over is cleared away."""
 _OUR_IMPORTS = "import nbshm.worker.life, nbshm.worker.work"
 
 
@@ -61,7 +57,7 @@ def _compare(directory: Path, method: str, repetitions: int, *, standby: str = "
             lambda: theirs.run(cells[1]).check(),
             peer=f"start_processes, {method}",
             repetitions=repetitions,
-            before=functools.partial(time.sleep, _REST),
+            before=rest,
         )
 
 

@@ -93,7 +93,7 @@ def test_the_soft_limit_of_descriptors_is_raised(notebook: Notebook, limited):
 
 
 def test_where_descriptors_are_few_big_tensors_share_a_segment(notebook: Notebook, monkeypatch):
-    monkeypatch.setattr(fitting, "allow_descriptors", lambda _: 66)
+    monkeypatch.setattr(fitting, "allow_descriptors", lambda _: 65)
     notebook["first"], notebook["second"] = torch.zeros(2_100_000), torch.zeros(2_100_000)
     _, placement = notebook.place("first", "second")
     with placement:

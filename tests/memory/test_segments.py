@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import pickle
 from multiprocessing import resource_sharer
+from pathlib import Path
 
 import numpy as np
 import pytest
 from memory_notebook import open_descriptors
 
+from nbshm.memory import raw_memory
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.pages import address_of
+from nbshm.memory.raw_memory import HUGE_PAGE
 from nbshm.memory.segments import Segment, Segments
 
 
@@ -47,7 +51,7 @@ def test_a_segment_that_cannot_be_made_leaves_no_descriptor():
     before = open_descriptors()
     with pytest.raises(OSError, match=r"large|Invalid|allocate"):
         Segment.create(2**62)
-    with pytest.raises(ValueError, match="empty file"):
+    with pytest.raises(OSError, match="Invalid"):
         Segment.over(os.memfd_create("empty"), 4096)
     assert open_descriptors() == before
 
@@ -82,3 +86,42 @@ def test_pages_can_be_mapped_in_one_call():
     assert segment.pages.resident == 0
     segment.pages.populate()
     assert segment.pages.resident == 100 * 4096
+
+
+def test_a_mapping_begins_where_a_huge_page_can():
+    for nbytes in (2 * HUGE_PAGE, 3 * HUGE_PAGE + 1):
+        assert Segment.create(nbytes).address % HUGE_PAGE == 0
+
+
+def test_nothing_is_mapped_beside_a_segment():
+    before = mapped_bytes()
+    segment = Segment.create(3 * HUGE_PAGE)
+    assert mapped_bytes() - before == 3 * HUGE_PAGE
+    del segment
+    assert mapped_bytes() == before
+
+
+def test_where_addresses_are_scarce_a_segment_lies_anywhere(monkeypatch):
+    def reserve_nothing(address, nbytes, access, flags, fd):
+        if fd < 0:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        return mapped(address, nbytes, access, flags, fd)
+
+    mapped = raw_memory._map
+    monkeypatch.setattr(raw_memory, "_map", reserve_nothing)
+    segment = Segment.create(2 * HUGE_PAGE)
+    segment.buffer[2 * HUGE_PAGE - 1] = 1
+
+
+def test_huge_pages_are_made_where_they_begin_and_are_zero():
+    segment = Segment.create(4 * HUGE_PAGE + 4096)
+    if not segment.pages.make_huge(100, 2 * HUGE_PAGE):
+        pytest.skip("this Linux has no huge page")
+    assert segment.pages.resident == 2 * HUGE_PAGE  # from the second on
+    assert not any(segment.buffer[HUGE_PAGE : 3 * HUGE_PAGE : 4096])
+    assert segment.pages.make_huge(3 * HUGE_PAGE, HUGE_PAGE + 4096)
+    assert segment.pages.resident == 3 * HUGE_PAGE  # the last page is small
+
+
+def mapped_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * 4096
