@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,23 +26,21 @@ class Usage:
 
 
 class Gauge:
-    """Reads what one process uses, again and again; it has been at work since `began`."""
+    """Reads what one process uses, again and again; it has been at work since `began`.
 
-    def __init__(self, pid: int, began: float) -> None:
+    `inherited` are the bytes of its memory that are not its own (see `inherited_memory`).
+    """
+
+    def __init__(self, pid: int, began: float, *, inherited: int = 0) -> None:
         self._pid = pid
-        self._process = Path(f"/proc/{pid}")
+        self._status = Path(f"/proc/{pid}/status")
         self._time, self._cpu = began, 0.0
-        self._offset = 0
-        with contextlib.suppress(OSError):
-            # A forked process has its parent's memory until either writes to it. What it has for itself is
-            # read once, which takes milliseconds; from then on counting what is added will do.
-            own = _sizes(self._process / "smaps_rollup").get(b"Pss_Anon", 0)
-            self._offset = own - _sizes(self._process / "status").get(b"RssAnon", 0)
+        self._inherited = inherited
 
     def read(self, now: float) -> Usage | None:
         """Read it; None where the process is gone, or the system does not tell."""
         try:
-            sizes = _sizes(self._process / "status")
+            sizes = _sizes(self._status)
         except (OSError, ValueError):
             return None
         cpu = processor_seconds(self._pid)
@@ -51,8 +48,22 @@ class Gauge:
             return None
         share = (cpu - self._cpu) / (now - self._time) if now > self._time else 0.0
         self._time, self._cpu = now, cpu
-        own = max(0, sizes.get(b"RssAnon", 0) + self._offset)
+        own = max(0, sizes.get(b"RssAnon", 0) - self._inherited)
         return Usage(cpu=share, own=own, shared=sizes.get(b"RssShmem", 0))
+
+
+def inherited_memory(pid: int) -> int | None:
+    """Return how much of a process's memory is not its own; None where the system does not tell.
+
+    A forked process has its parent's memory until either writes to it. Looking for that takes milliseconds,
+    so it is done once for all that come from one parent.
+    """
+    process = Path(f"/proc/{pid}")
+    try:
+        own = _sizes(process / "smaps_rollup").get(b"Pss_Anon", 0)
+        return max(0, _sizes(process / "status").get(b"RssAnon", 0) - own)
+    except OSError:
+        return None
 
 
 def _sizes(file: Path) -> dict[bytes, int]:

@@ -20,7 +20,7 @@ from nbshm.events import (
     Waiting,
 )
 from nbshm.failures.reports import signal_name
-from nbshm.views.gauges import Gauge, Usage
+from nbshm.views.gauges import Gauge, Usage, inherited_memory
 from nbshm.views.paces import Pace, Paces
 
 State: TypeAlias = Literal["starting", "running", "waiting", "finished", "failed", "stopped", "died"]
@@ -67,6 +67,7 @@ class Rows:
         self.began = now
         self._ranks = [_Rank(began=now) for _ in range(nprocs)]
         self._paces = Paces(nprocs)
+        self._inherited: int | None = None  # by each rank, as all come from one parent
 
     def add(self, event: Event, now: float) -> None:
         """Take the next event."""
@@ -126,8 +127,10 @@ class Rows:
         if known.pid is None or known.ended is not None or now - known.read < _BETWEEN_READINGS:
             return
         known.read = now
+        if self._inherited is None:
+            self._inherited = inherited_memory(known.pid)
         if known.gauge is None:
-            known.gauge = Gauge(known.pid, known.began)
+            known.gauge = Gauge(known.pid, known.began, inherited=self._inherited or 0)
         read = known.gauge.read(now)
         known.usage = known.usage if read is None else replace(read, gpu=known.gpu)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
 
-from nbshm.views.gauges import Gauge
+from nbshm.views.gauges import Gauge, inherited_memory
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="Linux tells, others do not")  # noqa: PTH110
 SIZE = 64 << 20
@@ -46,3 +47,22 @@ def test_a_process_that_is_gone_has_no_usage() -> None:
     gauge = Gauge(child.pid, 0.0)
     child.communicate(b"\n")
     assert gauge.read(1.0) is None
+    assert inherited_memory(child.pid) is None
+
+
+def test_what_a_forked_process_has_of_its_parent_is_not_its_own() -> None:
+    kept = bytearray(os.urandom(1) * SIZE)
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    try:
+        inherited = inherited_memory(child)
+        assert inherited is not None
+        everything, usage = (Gauge(child, 0.0, inherited=each).read(1.0) for each in (0, inherited))
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert inherited > len(kept) * 0.4  # half of what two have is each one's
+    assert everything is not None
+    assert usage is not None
+    assert everything.own - usage.own == inherited
