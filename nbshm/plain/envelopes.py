@@ -45,25 +45,17 @@ class Withheld:
     """Stands for an argument that may contain anything."""
 
 
-class Envelopes:
+class Envelopes(Replacement):
     """Puts process objects into envelopes while it is installed."""
 
     def __init__(self, notebook: Notebook) -> None:
         self._notebook = notebook
-        self._dump = Replacement(reduction, "dump", self.dump)
-
-    def install(self) -> None:
-        """Take the place of the function that writes a process object for its child."""
-        self._dump.install()
-
-    def remove(self) -> None:
-        """Undo `install`."""
-        self._dump.remove()
+        super().__init__(reduction, "dump", self.dump)
 
     def dump(self, value: Any, file: Any, protocol: int | None = None) -> None:
         """Write a value to a file, in an envelope if it is a process."""
         is_process = isinstance(value, BaseProcess)
-        self._dump.original(_Enclosed(value, self._notebook.cells) if is_process else value, file, protocol)
+        self.original(_Enclosed(value, self._notebook.cells) if is_process else value, file, protocol)
 
 
 class _Enclosed:

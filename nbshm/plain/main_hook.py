@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PREPARE = "nbshm.worker.children:prepare"
 
 
-class MainHook:
+class MainHook(Replacement):
     """Sends the notebook's definitions to the children of plain multiprocessing while it is installed.
 
     `multiprocessing.spawn.get_preparation_data` is the one place through which the start methods spawn and
@@ -40,20 +40,12 @@ class MainHook:
     def __init__(self, notebook: Notebook, *, keeper: Callable[[], str | None]) -> None:
         self._notebook = notebook
         self._keeper = keeper
-        self._asked = Replacement(spawn, "get_preparation_data", self.preparation_data)
-
-    def install(self) -> None:
-        """Let children know the notebook from now on."""
-        self._asked.install()
-
-    def remove(self) -> None:
-        """Undo `install`."""
-        self._asked.remove()
+        super().__init__(spawn, "get_preparation_data", self.preparation_data)
 
     def preparation_data(self, name: str) -> dict[str, Any]:
         """Return what a child is prepared with, the notebook's main module included."""
         with start_method_kept():
-            data = dict(self._asked.original(name))
+            data = dict(self.original(name))
         if sys.modules.get("__main__") is not None and self._is_notebook():
             data.pop("init_main_from_name", None)
             data.pop("init_main_from_path", None)

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from multiprocessing import resource_tracker, util
 
+from nbshm.replacing import replaced
 from nbshm.worker.trackers import apart
 
 
 def ensure_tracker() -> None:
     """Start the resource tracker, if none runs, in a session of its own."""
-    original = util.spawnv_passfds
-    util.spawnv_passfds = apart(original)
-    try:
+    with replaced(util, "spawnv_passfds", apart(util.spawnv_passfds)):
         resource_tracker.ensure_running()
-    finally:
-        util.spawnv_passfds = original

@@ -54,7 +54,7 @@ class KeptFd:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE)) if answer else Lost
 
 
-class Keeping:
+class Keeping(Replacement):
     """Has descriptors kept by the keeper while it is installed, in this process and those forked from it.
 
     `keeper()` tells the address of the keeper's socket, None where there is none.
@@ -62,15 +62,7 @@ class Keeping:
 
     def __init__(self, keeper: Callable[[], str | None]) -> None:
         self._keeper = keeper
-        self._dup_fd = Replacement(reduction, "DupFd", self.keep_or_share)
-
-    def install(self) -> None:
-        """Take the place of the function that reducers call to have a descriptor travel."""
-        self._dup_fd.install()
-
-    def remove(self) -> None:
-        """Undo `install`."""
-        self._dup_fd.remove()
+        super().__init__(reduction, "DupFd", self.keep_or_share)
 
     def keep(self, fd: int) -> KeptFd | None:
         """Have a descriptor kept for the message that is being pickled; None where that can't be."""
@@ -88,7 +80,7 @@ class Keeping:
     def keep_or_share(self, fd: int) -> Any:
         """Return what stands for a descriptor in a pickle; who starts a process hands it over itself."""
         kept = self.keep(fd) if context.get_spawning_popen() is None else None
-        return self._dup_fd.original(fd) if kept is None else kept
+        return self.original(fd) if kept is None else kept
 
 
 def _tell(keeper: str, message: bytes, fds: list[int]) -> None:
