@@ -10,7 +10,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import TypeAlias
@@ -21,6 +21,7 @@ AT_EACH_END = 50
 """Frames kept at each end of a traceback: of a runaway recursion more say nothing new."""
 
 _LINES_AROUND = 2
+_MOST_AGAIN = 2  # of a line that calls itself: the values of names in these may tell something
 _LIBRARIES = tuple(
     os.path.join(path, "")  # noqa: PTH118  # compared with co_filename, a str
     for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -58,6 +59,16 @@ class Frame:
         """Where this is, as a person says it: `In [7] line 5`, or `tools.py line 12`."""
         where = line_in_words(self.line, self.cell)
         return where if self.cell is not None else f"{os.path.basename(self.filename)} {where}"  # noqa: PTH119  # `<string>` is no path
+
+
+def folded(frames: Iterable[Frame]) -> Iterator[tuple[list[Frame], int]]:
+    """Yield frames to show, each time with how many follow that are the same line once more.
+
+    Of a recursion in one line the first stands for all.
+    """
+    for _, alike in itertools.groupby(frames, key=lambda frame: (frame.filename, frame.line, frame.function)):
+        first, *again = alike
+        yield ([first], len(again)) if len(again) > _MOST_AGAIN else ([first, *again], 0)
 
 
 def nothing_described(frames: Sequence[FrameType]) -> Sequence[Values]:

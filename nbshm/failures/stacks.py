@@ -10,9 +10,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
-from nbshm.failures.frames import Frame
+from nbshm.failures.frames import Frame, folded
 from nbshm.failures.waits import PROCESS, Wait, what_it_waits_for
 from nbshm.jobs import Body
 from nbshm.own_code import OWN_DIRECTORY
@@ -20,7 +19,6 @@ from nbshm.words import ranks_in_words, verb_for
 
 _THREAD = re.compile(r"^(Current thread|Thread) 0x([0-9a-f]+)")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
-_MOST_AGAIN = 2  # of a line that calls itself
 _IPYTHON = (os.sep + "IPython" + os.sep, os.sep + "ipykernel" + os.sep)
 
 
@@ -136,13 +134,10 @@ def stacks_in_words(stacks: Sequence[RankStack]) -> Iterator[str]:
 
 def frames_in_words(frames: Sequence[Frame]) -> Iterator[str]:
     """Tell frames, a line each; a recursion in one line only once."""
-    for _, alike in groupby(frames, key=lambda frame: (frame.filename, frame.line, frame.function)):
-        first, *again = alike
-        yield _frame_in_words(first)
-        if len(again) > _MOST_AGAIN:
-            yield f"    ... and the same {len(again)} times more"
-        else:
-            yield from map(_frame_in_words, again)
+    for shown, more in folded(frames):
+        yield from map(_frame_in_words, shown)
+        if more:
+            yield f"    ... and the same {more} times more"
 
 
 def _frame_in_words(frame: Frame) -> str:

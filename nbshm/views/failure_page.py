@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from nbshm.failures.frames import Frame
+from nbshm.failures.frames import Frame, folded
 from nbshm.failures.reports import Raised, RankFailure, Stopped
 from nbshm.failures.stories import grouped, headline, other_messages, story, title, unfinished_items
 from nbshm.failures.tracebacks import ExceptionReport
@@ -20,7 +20,6 @@ from nbshm.words import without_colours
 _DIRECT = "The above exception was the direct cause of the following one:"
 _DURING = "While the above exception was handled, the following one occurred:"
 _MOST_FRAMES = 30  # of one traceback: a runaway recursion says nothing new
-_MOST_AGAIN = 2  # of a line that calls itself: the values of names in these may tell something
 _STYLE = """<style>
 .nbshm-failure{font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);
 line-height:1.4;color:var(--jp-content-font-color1,inherit);
@@ -96,13 +95,10 @@ def _frames(frames: Sequence[Frame]) -> Iterator[str]:
 
 def _owns(frames: Iterable[Frame]) -> Iterator[str]:
     """Write frames of the person's own code; a recursion in one line is shown once."""
-    for _, alike in groupby(frames, key=lambda frame: (frame.filename, frame.line, frame.function)):
-        first, *again = alike
-        yield _own(first)
-        if len(again) > _MOST_AGAIN:
+    for shown, more in folded(frames):
+        yield from map(_own, shown)
+        if more:
             yield '<div class="dim">and again and again, in the same line</div>'
-        else:
-            yield from map(_own, again)
 
 
 def _folded(frames: Sequence[Frame]) -> str:
