@@ -27,13 +27,6 @@ def waits_for_child(pid: int) -> bool:
         return False
 
 
-def _status(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return []
-
-
 def resident_memory(pid: int) -> int | None:
     """Return the bytes of memory that a process has and uses, shared ones too."""
     try:
@@ -48,3 +41,10 @@ def has_children(pid: int) -> bool | None:
         return any(path.read_text().strip() for path in Path(f"/proc/{pid}/task").glob("*/children"))
     except OSError:
         return None
+
+
+def _status(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return []

@@ -27,7 +27,7 @@ class Mapping:
 
     def __init__(self, fds: Sequence[int], sizes: Sequence[int], *, cuda: Sequence[CudaHandle] = ()) -> None:
         self.segments = Segments()
-        allow_descriptors(len(fds) + _SPARE)  # Python keeps a descriptor of its own of whatever it maps
+        allow_descriptors(len(fds) + _SPARE)  # Python keeps one of its own of each private mapping
         self._fds = dict(enumerate(fds))
         self._sizes = tuple(sizes)
         self._shared: dict[int, Segment] = {}

@@ -6,7 +6,6 @@ import ctypes
 import mmap
 import os
 import weakref
-from typing import Any
 
 from nbshm.memory.raw_memory import COLLAPSE, HUGE_PAGE, POPULATE, advise, map_shared, round_up, unmap
 
@@ -72,11 +71,6 @@ class Pages:
     def resident(self) -> int:
         """How many bytes of it have memory behind them."""
         return os.fstat(self.fd).st_blocks * _BLOCK
-
-
-def address_of(buffer: Any) -> int:
-    """Return where the memory of a writeable buffer begins."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
 
 
 def _give_back(address: int, nbytes: int, fd: int) -> None:

@@ -16,7 +16,7 @@ Pickle = Callable[[Any, Buffers], bytes]
 
 _MOST_WASTE = 2  # a segment may be twice as big as what lies in it
 _WORTH_SENDING = 2**20  # bytes: the kernel copies what is smaller
-_MOST_SENT = 16  # each is a descriptor, and one more that the notebook keeps
+_MOST_SENT = 16  # each is a descriptor that the notebook keeps
 
 
 def pack(

@@ -181,16 +181,14 @@ def _work(seat: Seat, work: str) -> int:
     try:
         seat.interrupts.listen()
         job = seat.wait_for_job()
-        return 0 if job is None else _named(work)(job.payload, job.fds, seat)
+        if job is None:
+            return 0
+        do: Work = resolve(work)
+        return do(job.payload, job.fds, seat)
     except KeyboardInterrupt as error:
         return _interrupted(seat) if seat.interrupts.arrived() else _failed(seat, error)
     except Exception as error:  # noqa: BLE001  # told as an event
         return _failed(seat, error)
-
-
-def _named(work: str) -> Work:
-    function: Work = resolve(work)
-    return function
 
 
 def _interrupted(seat: Seat) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import pickle
 import socket
@@ -147,3 +148,8 @@ def memory_of(value: Any) -> int:
 
 def in_segment(notebook: Notebook, value: Any) -> bool:
     return notebook.segments.find(memory_of(value), 1) is not None
+
+
+def address_of(buffer: Any) -> int:
+    """Return where the memory of a writeable buffer begins."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))

@@ -6,10 +6,9 @@ from multiprocessing import get_context, shared_memory
 
 import numpy as np
 import torch
-from memory_notebook import Notebook
+from memory_notebook import Notebook, address_of
 
 from nbshm.memory.address_space import AddressSpace, resident
-from nbshm.memory.pages import address_of
 
 
 def test_memory_that_torch_shares_already_is_handed_over_itself(notebook: Notebook):

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory_notebook import open_descriptors
+from memory_notebook import address_of, open_descriptors
 
 from nbshm.memory import raw_memory
 from nbshm.memory.mapping import Mapping
-from nbshm.memory.pages import address_of
 from nbshm.memory.raw_memory import HUGE_PAGE
 from nbshm.memory.segments import Segment, Segments
 
