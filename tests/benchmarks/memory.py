@@ -1,4 +1,7 @@
-"""The memory of kernel and workers with a shared array, against its size (PSS: shared pages are divided)."""
+"""The memory of kernel and workers with a shared array, against its size (PSS: shared pages are divided).
+
+No worker stands by: it would have its part of the pages of libraries, and of other memory than the array's.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from kernels import Kernel, kernel
 
 _PREPARATION = """
 import os, pathlib, numpy as np, nbshm
+%parallel standby=0
 kernel, none = os.getpid(), np.zeros(8)
 pids = nbshm.zeros({nprocs}, "i8")
 def pss(pid):
