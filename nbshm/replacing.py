@@ -22,7 +22,7 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 class Replacement:
-    """Stands in for a function of a module from `install` to `remove`; doing either twice is fine.
+    """Stands in for a function of a module or class from `install` to `remove`; doing either twice is fine.
 
     Somebody else may have replaced it meanwhile: then `remove` leaves theirs.
     """

@@ -22,6 +22,7 @@ from nbshm.memory.sparse import reduce_sparse
 from nbshm.memory.storages import can_move
 from nbshm.memory.tensors import rebuild_tensor
 from nbshm.memory.torch_limits import move_to_shared
+from nbshm.replacing import Replacement
 
 Reduced: TypeAlias = tuple[Any, ...]
 Find: TypeAlias = Callable[[int, int], Segment | None]
@@ -37,23 +38,22 @@ class TorchSharing:
     def __init__(self, find: Find, segments: Segments) -> None:
         self._find = find
         self._segments = segments
-        self._methods: dict[str, Callable[..., Any]] = {}
+        self._share_memory = _method("share_memory_", self.share)
+        self._is_shared = _method("is_shared", self.is_shared)
 
     def install(self) -> None:
         """Take the place of torch's; doing it twice is fine."""
         for kind in _KINDS:
             ForkingPickler.register(kind, self.reduce)
-        if not self._methods:
-            self._replace("share_memory_", self.share)
-            self._replace("is_shared", self.is_shared)
+        self._share_memory.install()
+        self._is_shared.install()
 
     def uninstall(self) -> None:
         """Put torch's back."""
         for kind in _KINDS:
             ForkingPickler.register(kind, reductions.reduce_tensor)
-        for name, method in self._methods.items():
-            setattr(torch.Tensor, name, method)
-        self._methods.clear()
+        self._share_memory.remove()
+        self._is_shared.remove()
 
     def reduce(self, tensor: torch.Tensor) -> Reduced:
         """See that the memory of a tensor can be handed over without harm, and reduce it as torch does."""
@@ -67,21 +67,12 @@ class TorchSharing:
         self._move(tensor)
         if self.is_shared(tensor):
             return tensor
-        shared: torch.Tensor = self._methods["share_memory_"](tensor)
+        shared: torch.Tensor = self._share_memory.original(tensor)
         return shared
 
     def is_shared(self, tensor: torch.Tensor) -> bool:
         """Tell what `Tensor.is_shared` does; what lies in a segment is shared."""
-        return self._is_in_segment(_storage_of(tensor)) or bool(self._methods["is_shared"](tensor))
-
-    def _replace(self, name: str, method: Callable[..., Any]) -> None:
-        original = self._methods[name] = getattr(torch.Tensor, name)
-
-        @functools.wraps(original)
-        def replacement(tensor: torch.Tensor) -> Any:  # a function, so that it binds as a method does
-            return method(tensor)
-
-        setattr(torch.Tensor, name, replacement)
+        return self._is_in_segment(_storage_of(tensor)) or bool(self._is_shared.original(tensor))
 
     def _is_in_segment(self, storage: torch.UntypedStorage | None) -> bool:
         if storage is None or storage.device.type != "cpu" or storage.nbytes() == 0:
@@ -102,6 +93,16 @@ class TorchSharing:
         before = move_to_shared(storage, self._segments)
         if not is_known:
             keep(before, storage)
+
+
+def _method(name: str, function: Callable[[torch.Tensor], Any]) -> Replacement:
+    """Return what stands in for a method of tensors."""
+
+    @functools.wraps(getattr(torch.Tensor, name))
+    def method(tensor: torch.Tensor) -> Any:  # a function, so that it binds as a method does
+        return function(tensor)
+
+    return Replacement(torch.Tensor, name, method)
 
 
 def keep(before: torch.UntypedStorage, storage: torch.UntypedStorage) -> None:
