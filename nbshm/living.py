@@ -7,17 +7,15 @@ import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from nbshm.failures.stacks import Dump, Reader, Stacks
 from nbshm.jobs import Body
+from nbshm.memory.extents import Range
 from nbshm.processes.kernel_signals import PRESSES
 
 if TYPE_CHECKING:
     from nbshm.processes.supervisor import Supervisor
-
-Span: TypeAlias = tuple[int, int]
-"""Where a piece of memory begins, and where it ends."""
 
 _ANSWER_SECONDS = 10.0  # it needs a tenth, where its thread is not copying whole arrays
 
@@ -34,7 +32,7 @@ class LivingRun:
     def __init__(self, *, name: str, grace: float, body: Body) -> None:
         self.name = name
         self._body = body
-        self.mirrored: Sequence[Span] = ()
+        self.mirrored: Sequence[Range] = ()
         self._grace = grace
         self._thread = threading.current_thread()
         self._over = threading.Event()
@@ -114,7 +112,7 @@ class LivingRuns:
     def __iter__(self) -> Iterator[LivingRun]:
         return iter(list(self._runs))
 
-    def mirroring(self, spans: Iterable[Span]) -> tuple[LivingRun, Span] | None:
+    def mirroring(self, spans: Iterable[Range]) -> tuple[LivingRun, Range] | None:
         """Return a run that will write to one of these pieces of memory when it ends, and the piece."""
         for run in self:
             theirs = sorted(run.mirrored)

@@ -20,7 +20,7 @@ from nbshm.surroundings import check_directory
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from nbshm.memory.naming import Span
+    from nbshm.memory.extents import Range
     from nbshm.memory.segments import Segments
 
 
@@ -35,7 +35,7 @@ class Session:
         self.runs = LivingRuns()
         self.last: Run | None = None
         self.sent: frozenset[str] = frozenset()  # the names that the last run was given
-        self.mirrored: Sequence[Span] = ()  # the memory that was copied in for it, to be copied back
+        self.mirrored: Sequence[Range] = ()  # the memory that was copied in for it, to be copied back
         keeper = self.launcher.keeper
         self._plain = PlainMultiprocessing(
             self.notebook, keeper=lambda: keeper.address, for_children=keeper.ensure_started

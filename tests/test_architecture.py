@@ -116,7 +116,7 @@ def test_each_foreign_library_has_these_rooms_and_no_others(library: str) -> Non
 
 def test_rooms_of_memory_that_import_torch_at_once_are_known() -> None:
     found = {
-        room.stem
+        name(room)
         for room in ROOMS
         if house(name(room)) == "memory"
         for module in imports(room, lazy=False)

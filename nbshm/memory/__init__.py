@@ -1,18 +1,21 @@
 """Values: how each travels to the workers, and whose memory it is."""
 
-TORCH_ROOMS = (
-    "appearances",
-    "census",
-    "cuda",
-    "graphs",
-    "lending",
-    "plain_tensors",
-    "plain_torch",
-    "sparse",
-    "storages",
-    "strategies",
-    "tensors",
-    "torch_limits",
-    "torch_sharing",
+TORCH_ROOMS = tuple(
+    f"{__name__}.{room}"
+    for room in (
+        "appearances",
+        "census",
+        "cuda",
+        "graphs",
+        "lending",
+        "plain_tensors",
+        "plain_torch",
+        "sparse",
+        "storages",
+        "strategies",
+        "tensors",
+        "torch_limits",
+        "torch_sharing",
+    )
 )
 """The rooms that import torch as soon as they are imported."""

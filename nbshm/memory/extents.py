@@ -1,8 +1,11 @@
-"""Where an array's elements lie, from its address, shape and strides alone."""
+"""Where memory lies: ranges of addresses, and that of an array from its address, shape and strides alone."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
+
+Range: TypeAlias = tuple[int, int]
+"""Where memory begins, and where it ends."""
 
 
 def address_of_first(array: Any) -> int:

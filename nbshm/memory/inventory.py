@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias
 
 from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.contents import arrays_of_libraries, tensors_and_arrays
+from nbshm.memory.extents import Range
 from nbshm.memory.holders import Holders, why_storage_stays
 from nbshm.memory.names import NotebookNames
-from nbshm.memory.naming import Span, address_span, memory_span, overlapped
+from nbshm.memory.naming import address_span, memory_span, overlapped
 from nbshm.memory.reach import is_array
 from nbshm.memory.segments import Segments
 
@@ -62,8 +63,8 @@ def take_inventory(
     *,
     mappings: Sequence[MutableMapping[Any, Any]],
     sent: frozenset[str],
-    mirrored: Sequence[Span],
-    lent: Sequence[Span],
+    mirrored: Sequence[Range],
+    lent: Sequence[Range],
     histories: Mapping[str, Any],
     segments: Segments,
 ) -> Inventory:
@@ -103,8 +104,8 @@ class _Look:
     namespace: Mapping[Any, Any]
     names: NotebookNames
     sent: frozenset[str]
-    mirrored: Sequence[Span]
-    lent: Sequence[Span]
+    mirrored: Sequence[Range]
+    lent: Sequence[Range]
     segments: Segments
     space: AddressSpace
     held: list[Any] = field(default_factory=list)

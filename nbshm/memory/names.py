@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from nbshm.memory.extents import address_of_first, extent
-from nbshm.memory.naming import Span, names_of
+from nbshm.memory.extents import Range, address_of_first, extent
+from nbshm.memory.naming import names_of
 
 Names: TypeAlias = MutableMapping[Any, Any]
 
@@ -96,7 +96,7 @@ class NotebookNames:
         """Return the name through which memory is reached: the nearest, IPython's own last."""
         return self.names_of([(address, address + nbytes)])[0]
 
-    def names_of(self, spans: Sequence[Span]) -> list[str | None]:
+    def names_of(self, spans: Sequence[Range]) -> list[str | None]:
         """Return the names through which pieces of memory, which don't overlap, are reached."""
         return names_of(self._namespace, spans)
 

@@ -9,9 +9,9 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
-from nbshm.memory.extents import extent
+from nbshm.memory.extents import Range, extent
 
 _DEPTH = 5
 _CPU = frozenset({"cpu"})
@@ -19,16 +19,12 @@ _ADDRESSED = frozenset({"cpu", "cuda"})  # CUDA gives no address that the CPU ha
 _DEAD_ENDS = (ModuleType, type, BuiltinFunctionType, str, bytes, int, float)
 
 
-Span: TypeAlias = tuple[int, int]
-"""Where memory begins and where it ends."""
-
-
-def names_of(names: Mapping[Any, Any], spans: Sequence[Span]) -> list[str | None]:
+def names_of(names: Mapping[Any, Any], spans: Sequence[Range]) -> list[str | None]:
     """Return for each piece of memory the name from which the fewest steps lead to it, IPython's own last.
 
     The pieces don't overlap. All are looked for in one walk: there may be tens of thousands.
     """
-    found: dict[Span, str] = {}
+    found: dict[Range, str] = {}
     sought = sorted(spans)
     for level in itertools.islice(levels(names), _DEPTH):
         for name, value in level:
@@ -69,7 +65,7 @@ def _of_modules(own: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{path}", member
 
 
-def overlapped(spans: Sequence[Span], value: Any) -> Iterator[Span]:
+def overlapped(spans: Sequence[Range], value: Any) -> Iterator[Range]:
     """Yield the spans, of those in order, that the memory of a value overlaps."""
     place = address_span(value)
     if place is not None:

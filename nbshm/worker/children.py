@@ -49,8 +49,7 @@ def _follow_imports(plain: PlainMultiprocessing) -> None:
         PlainTorch(Segments(), keep=plain.keep).install()
 
     watch = ImportWatch()
-    for room in TORCH_ROOMS:
-        watch.import_before(f"nbshm.memory.{room}", "torch")
+    watch.import_before(TORCH_ROOMS, "torch")
     watch.when_imported("torch", care)
     watch.when_imported("multiprocessing.pool", let_tasks_tell)
     watch.when_imported("concurrent.futures.process", let_executors_tell)

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -40,13 +40,12 @@ class ImportWatch(MetaPathFinder):
         else:
             self._actions.setdefault(name, []).append(action)
 
-    def import_before(self, name: str, needed: str) -> None:
-        """Import `needed` before the module of that name, whose own import would come half-way through it.
+    def import_before(self, names: Iterable[str], needed: str) -> None:
+        """Import `needed` before modules of these names, whose own import would come half-way through them.
 
         What is done when `needed` is imported may use the module then.
         """
-        if name not in sys.modules:
-            self._needed[name] = needed
+        self._needed |= {name: needed for name in names if name not in sys.modules}
 
     def find_spec(
         self,

@@ -70,8 +70,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         seat.whereabouts.follow(known, _notices(seat, known))
         notebook = Notebook(namespace=vars(module), cells=cells)
         plain = PlainMultiprocessing(notebook, keeper=lambda: job.keeper)
-        for room in TORCH_ROOMS:
-            watch.import_before(f"nbshm.memory.{room}", "torch")
+        watch.import_before(TORCH_ROOMS, "torch")
         watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, plain))
         try:
             with received_descriptors(carried), mapping.loading(job.places):
