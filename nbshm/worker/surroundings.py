@@ -135,8 +135,8 @@ def _seed(seeds: Seeds, rank: int, watch: ImportWatch) -> None:
 
 
 def _seed_torch(torch: Any, seed: int) -> None:
-    accelerator = getattr(torch, "accelerator", None)  # it came with torch 2.6
-    if accelerator is not None and accelerator.current_accelerator() is None:
+    accelerator: Any = getattr(torch, "accelerator", None)  # that of torch 2.6 starts CUDA when it is asked
+    if hasattr(accelerator, "current_device_index") and accelerator.current_accelerator() is None:
         torch.default_generator.manual_seed(seed)  # all there is to seed, if this torch knows no devices
     else:
         torch.manual_seed(seed)
