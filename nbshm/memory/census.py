@@ -168,7 +168,7 @@ def _count_references(tensors: dict[int, Tensors]) -> Counter[int]:
 
 def _references_to_itself() -> int:
     """Measure how often a tensor that has a view refers to its own Python object: in newer torch, it does."""
-    tensor = torch.empty(1)
+    tensor = torch.empty(1, device="cpu")
     alone = sys.getrefcount(tensor)
     view = tensor[:]  # noqa: F841  # it is there, which is enough
     return sys.getrefcount(tensor) - alone
@@ -189,7 +189,7 @@ def _was_allocated_by_torch(storage: torch.UntypedStorage) -> bool:
     Python can't see it. In C++ a storage tells who frees its memory; a new one tells what torch's own say.
     """
     owner = _owner(storage)
-    return owner is not None and owner == _owner(torch.empty(1).untyped_storage())
+    return owner is not None and owner == _owner(torch.empty(1, device="cpu").untyped_storage())
 
 
 def _owner(storage: torch.UntypedStorage) -> tuple[int, int] | None:
