@@ -1,33 +1,40 @@
 """Storages on GPUs, which CUDA itself hands to other processes.
 
 Their memory belongs to the process that has allocated it and ends with that; it can't be moved as memory on
-the CPU can, and who has received a storage can't pass it on. torch counts who has one, in a file of shared
-memory: each that opens a handle takes one off the count when it gives the storage up, and what the owner has
-given up is freed when nothing is left of the count. A handle is made with a count of one.
+the CPU can, and who has received a storage can't pass it on.
 
 So somebody must hold each storage. The notebook's are held in the kernel as long as workers run, so one
-handle does for all of them, and for later runs. When they have ended, one is taken off for those that were
-killed before they did so. What a worker gives back is copied in the kernel before the worker is let go. What
-goes through a queue is held by who has sent it (`lending.py`).
+handle does for all of them, and for later runs. What a worker gives back is copied in the kernel before the
+worker is let go. What goes through a queue is held by who has sent it (`lending.py`).
+
+*Who is counted.* torch counts who has a storage, in a file of shared memory. A handle is made with a count of
+one, each that opens it takes one off when it gives the storage up, and what the owner has dropped is freed
+when the count is nothing. It must not be less: it has no sign. So it is of use for a handle that one process
+opens once. Where somebody holds the storage nobody is counted: the one is taken off at once, and handles name
+a file that can't be there, which torch takes for that of a process that has ended.
 
 All that touches CUDA, and the methods of torch that have no public name, is in this room.
 """
 
 from __future__ import annotations
 
-import contextlib
+import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable
 from multiprocessing import util
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import torch
 
 from nbshm.jobs import CudaHandle
 from nbshm.refusals import Unshareable
 
+HandleMaker: TypeAlias = Callable[[torch.UntypedStorage], CudaHandle]
+
 _RECEIVED = "received from another process"  # in what torch says of one; the tests on a GPU hold it to that
+_UNCOUNTED = b"/nobody/is-counted"  # no file of shared memory has a name with two slashes
 _LAST = -20  # priority of an exit: queues have things to send until -5, and ranks then stay for others
 _DIRECTORY = Path("/dev/shm")  # noqa: S108  # where torch puts the files of its counts
 
@@ -49,7 +56,7 @@ def is_on_cuda(storage: torch.UntypedStorage) -> bool:
 def handle_of(storage: torch.UntypedStorage) -> CudaHandle:
     """Return what other processes open a storage by: the same as long as its memory stays where it is.
 
-    Who uses it must see to it that the storage is held, as the count may have come to nothing before.
+    Who uses it must hold the storage as long as others have it, and first `finish` what writes to it.
 
     Raises
     ------
@@ -62,7 +69,7 @@ def handle_of(storage: torch.UntypedStorage) -> CudaHandle:
     known = _known_handle_of(storage)
     if known is not None:
         return known
-    handle = new_handle_of(storage)
+    handle = _uncounted(counted_handle_of(storage))
     storage.handed_over = _place(storage), handle  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
     return handle
 
@@ -81,13 +88,21 @@ def _place(storage: torch.UntypedStorage) -> tuple[int, int]:
     return storage.data_ptr(), storage.nbytes()
 
 
-def new_handle_of(storage: torch.UntypedStorage) -> CudaHandle:
-    """Return a handle with a count of its own, by which one process may open a storage once.
+def _uncounted(handle: CudaHandle) -> CudaHandle:
+    """Take the one off a handle's count, and return it as one that counts nobody and waits for nothing."""
+    torch.UntypedStorage._release_ipc_counter_cuda(  # noqa: SLF001  # torch's reductions call it
+        handle.counter_file, handle.counter
+    )
+    return handle._replace(counter_file=_UNCOUNTED, counter=0, must_wait=False)
+
+
+def counted_handle_of(storage: torch.UntypedStorage) -> CudaHandle:
+    """Return a handle by which one process may open a storage once; until it gives that up, torch keeps it.
 
     Raises as `handle_of` does.
     """
     try:
-        return CudaHandle(*_share(storage))
+        return _share(storage)
     except RuntimeError as error:
         if _RECEIVED in str(error):
             raise Received from error
@@ -96,18 +111,16 @@ def new_handle_of(storage: torch.UntypedStorage) -> CudaHandle:
 
 
 def lent(
-    storage: torch.UntypedStorage, name: Callable[[torch.UntypedStorage], CudaHandle] = handle_of
+    storage: torch.UntypedStorage, make_handle: HandleMaker = handle_of
 ) -> tuple[torch.UntypedStorage, CudaHandle]:
-    """Return a storage and what others open it by; in the place of one that was received, a clone.
-
-    `name` makes the handle.
-    """
+    """Return a storage, finished, and what others open it by; in the place of a received one, a clone."""
     try:
-        return storage, name(storage)
+        handle = make_handle(storage)
     except Received:
-        clone = storage.clone()  # type: ignore[no-untyped-call]
-        finish([clone])
-        return clone, name(clone)
+        storage = storage.clone()  # type: ignore[no-untyped-call]
+        handle = make_handle(storage)
+    finish([storage])  # a handle that was made before knows nothing of what was written since
+    return storage, handle
 
 
 def opened(handle: CudaHandle) -> torch.UntypedStorage:
@@ -137,24 +150,6 @@ def copy_of(handle: CudaHandle) -> torch.UntypedStorage:
     return copied
 
 
-@contextlib.contextmanager
-def handed_over() -> Iterator[list[CudaHandle]]:
-    """Collect handles that are used inside; then nobody has them any more, who was killed neither."""
-    handles: list[CudaHandle] = []
-    try:
-        yield handles
-    finally:
-        for handle in handles:
-            take_off(handle)
-
-
-def take_off(handle: CudaHandle) -> None:
-    """Take one off a handle's count for a process that has ended, or may have, before it did so."""
-    torch.UntypedStorage._release_ipc_counter_cuda(  # noqa: SLF001  # torch's reductions call it
-        handle.counter_file, handle.counter
-    )
-
-
 def finish(storages: Iterable[torch.UntypedStorage]) -> None:
     """Wait until the GPUs of these storages have done what this process has asked of them."""
     for device in {storage.device for storage in storages}:
@@ -174,7 +169,7 @@ def finish_everything() -> None:
 
 
 def remove_counts(directory: Path = _DIRECTORY) -> None:
-    """Remove the files of this process's counts, which torch leaves behind where it is a child."""
+    """Remove the files of this process's counts. torch does so, too, and must not find them gone."""
     for name in _counts:
         (directory / os.path.basename(os.fsdecode(name))).unlink(missing_ok=True)  # noqa: PTH119  # bytes
     _counts.clear()
@@ -183,17 +178,22 @@ def remove_counts(directory: Path = _DIRECTORY) -> None:
 _counts: set[bytes] = set()  # of the process, as its memory is
 
 
+def _ends_abruptly() -> bool:
+    """Tell whether multiprocessing has forked this process, which then ends before C++ can clear away."""
+    return multiprocessing.parent_process() is not None and "--multiprocessing-fork" not in sys.orig_argv
+
+
 def _first_line(error: RuntimeError) -> str:
     """Return what CUDA says before it goes into its ways of debugging."""
     return str(error).partition("\n")[0].rstrip(".")
 
 
-def _share(storage: torch.UntypedStorage) -> Any:
-    shared = storage._share_cuda_()  # type: ignore[no-untyped-call]  # torch's reductions call it
-    if not _counts:
+def _share(storage: torch.UntypedStorage) -> CudaHandle:
+    handle = CudaHandle(*storage._share_cuda_())  # type: ignore[no-untyped-call]  # torch's reductions call it
+    if not _counts and _ends_abruptly():
         util.Finalize(None, remove_counts, exitpriority=_LAST)
-    _counts.add(CudaHandle(*shared).counter_file)
-    return shared
+    _counts.add(handle.counter_file)
+    return handle
 
 
 def _open(handle: CudaHandle) -> torch.UntypedStorage:

@@ -35,10 +35,9 @@ Token: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lent:
-    """A storage, what it is opened by, and the end of its line that is read."""
+    """A storage, and the end of its line that is read."""
 
     storage: torch.UntypedStorage
-    handle: CudaHandle
     line: int
 
 
@@ -69,7 +68,7 @@ class Lendings:
             mine, handle = cuda.lent(storage)
             token = os.getpid(), next(self._numbers)
             with self._lock:
-                self._lent[token] = _Lent(storage=mine, handle=handle, line=ours)
+                self._lent[token] = _Lent(storage=mine, line=ours)
             undo.pop_all()
         return rebuild_borrowed, (token, handle, line)
 
@@ -98,7 +97,6 @@ class Lendings:
                 if lent.line in ended:
                     del self._lent[token]
                     os.close(lent.line)
-                    cuda.take_off(lent.handle)  # for who was killed
             return [lent.line for lent in self._lent.values()]
 
     def give_all_back(self) -> None:
@@ -119,7 +117,7 @@ class Lendings:
 
 def reduce_by_count(storage: torch.UntypedStorage) -> Reduced:
     """Reduce a storage to what one process opens it by, and torch's count holds it for."""
-    _, handle = cuda.lent(storage, cuda.new_handle_of)
+    _, handle = cuda.lent(storage, cuda.counted_handle_of)
     return rebuild, (handle,)
 
 

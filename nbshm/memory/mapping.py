@@ -86,7 +86,7 @@ class Mapping:
                 return number
         from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
 
-        return cuda.lent(storage)[1]
+        return cuda.lent(storage, cuda.counted_handle_of)[1]  # a clone is kept by the count alone
 
     def __len__(self) -> int:
         return len(self._sizes)

@@ -43,7 +43,7 @@ def place(
 
     """
     with ExitStack() as undo:
-        cuda = undo.enter_context(handed_over(buffers.cuda, names))
+        cuda = hand_over(buffers.cuda, names)
         space = undo.enter_context(AddressSpace())
         decisions = decide(buffers, names=names, segments=segments, space=space)
         spots = list(carry_out(decisions, buffers, names, segments, reserved))
@@ -158,9 +158,8 @@ def _let_go(buffers: Buffers, numbers: Sequence[int]) -> None:
             buffers[number].keeper = None
 
 
-@contextmanager
-def handed_over(storages: Sequence[Any], names: NotebookNames) -> Iterator[list[CudaHandle]]:
-    """Have CUDA hand the notebook's storages over, until what is entered here has ended.
+def hand_over(storages: Sequence[Any], names: NotebookNames) -> list[CudaHandle]:
+    """Have CUDA hand the notebook's storages over, as what was asked of it leaves them.
 
     Raises
     ------
@@ -169,16 +168,15 @@ def handed_over(storages: Sequence[Any], names: NotebookNames) -> Iterator[list[
 
     """
     if not storages:
-        yield []
-        return
+        return []
     from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
 
-    with cuda.handed_over() as handles:
-        for storage in storages:
-            with _refusing(storage, names):
-                handles.append(cuda.handle_of(storage))
-        cuda.finish(storages)
-        yield handles
+    handles = []
+    for storage in storages:
+        with _refusing(storage, names):
+            handles.append(cuda.handle_of(storage))
+    cuda.finish(storages)
+    return handles
 
 
 @contextmanager

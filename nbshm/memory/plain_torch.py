@@ -26,7 +26,7 @@ from torch.multiprocessing import reductions
 from nbshm.memory.cuda import is_on_cuda
 from nbshm.memory.lending import lendings, reduce_by_count
 from nbshm.memory.segments import Buffer, Segment, Segments
-from nbshm.memory.storages import storage_over
+from nbshm.memory.storages import rebuild_empty, storage_over
 from nbshm.memory.torch_limits import move_to_shared, reduce_by_torch
 from nbshm.memory.torch_sharing import TorchSharing, is_movable, keep
 from nbshm.wire.kept import KeptFd
@@ -58,7 +58,7 @@ class PlainTorch:
     def reduce(self, storage: torch.UntypedStorage) -> Reduced:
         """Reduce a storage to its place in a segment; else see that torch can move it without harm."""
         if is_on_cuda(storage):
-            return self._lend(storage)
+            return self._lend(storage) if storage.nbytes() else (rebuild_empty, (str(storage.device),))
         if is_movable(storage) and self._find(storage.data_ptr(), storage.nbytes()) is None:
             is_seen = not storage.resizable()
             before = move_to_shared(storage, self._segments)

@@ -23,16 +23,26 @@ def notebook(shared_notebook: Kernel) -> Kernel:
     return shared_notebook
 
 
-def cell(notebook: Kernel, body: str, nprocs: int = 2) -> str:
+def cell(notebook: Kernel, body: str, options: str = "nprocs=2") -> str:
     # The stand-in is imported in a worker because the cell names it, before the values are there.
-    return notebook.run(f"%%parallel nprocs={nprocs}\nstand_in\n{body}").check().text
+    return notebook.run(f"%%parallel {options}\nstand_in\n{body}").check().text
 
 
-def test_ranks_write_into_the_notebooks_tensor_in_run_after_run(notebook):
-    notebook.run("gpu = stand_in.ones(4); tail = gpu[2:]; model = {'weight': gpu, 'tail': tail}").check()
-    for _ in range(2):
-        cell(notebook, "gpu[rank] += 5; model['tail'][rank] += 1\nassert tail[rank] == gpu[2 + rank]")
-    assert notebook.value("gpu.tolist()") == [11, 11, 3, 3]
+@pytest.mark.parametrize(("method", "runs"), [("forkserver", 2), ("spawn", 1)])
+def test_ranks_write_into_the_notebooks_tensor_in_run_after_run(notebook, method, runs):
+    notebook.run(
+        "before = stand_in.allocated()\n"
+        "gpu = stand_in.ones(4); tail = gpu[2:]; model = {'weight': gpu, 'tail': tail}"
+    ).check()
+    for _ in range(runs):
+        cell(
+            notebook,
+            "gpu[rank] += 5; model['tail'][rank] += 1\nassert tail[rank] == gpu[2 + rank]",
+            f"nprocs=2 start_method={method}",
+        )
+    assert notebook.value("gpu.tolist()") == [1 + 5 * runs] * 2 + [1 + runs] * 2
+    notebook.run("del gpu, tail, model").check()
+    assert notebook.value("stand_in.allocated() - before") == 0
 
 
 def test_what_was_handed_over_is_listed_as_long_as_it_is_there(notebook):
@@ -45,19 +55,23 @@ def test_what_was_handed_over_is_listed_as_long_as_it_is_there(notebook):
     assert "unseen" not in rows
 
 
-def test_after_a_run_nothing_is_left_of_the_count_also_of_ranks_that_were_killed(notebook):
-    notebook.run("gpu = stand_in.ones(1)").check()
-    reply = notebook.run(
-        "%%parallel nprocs=1\nstand_in, gpu\nimport os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    assert reply.error is not None
-    assert notebook.value("stand_in.counts_of(gpu).stat().st_size") == 1
+def test_what_ranks_had_that_failed_or_were_killed_is_freed_when_the_notebook_drops_it(notebook):
+    notebook.run("import os, signal; before = stand_in.allocated(); gpu = stand_in.ones(1)").check()
+    for end in ("os.kill(os.getpid(), signal.SIGKILL)", "gpu[7]"):
+        assert notebook.run(f"%%parallel nprocs=2\nstand_in, gpu\n{end}").error is not None
+    notebook.run("del gpu").check()
+    assert notebook.value("stand_in.allocated() - before") == 0
 
 
 def test_a_rank_gives_up_what_it_drops(notebook):
-    notebook.run("gpu = stand_in.ones(1); counts = stand_in.counts_of(gpu)").check()
-    cell(notebook, "del gpu\nnbshm.barrier()\ncounts.stat().st_size")
-    assert notebook.value("list(_)") == [2, 2]
+    notebook.run("gpu = stand_in.ones(1)").check()
+    cell(
+        notebook,
+        "file = gpu.untyped_storage().filename\n"
+        "def is_mapped(): return file in open('/proc/self/maps').read()\n"
+        "before = is_mapped(); del gpu; before, is_mapped()",
+    )
+    assert notebook.value("list(_)") == [(True, False)] * 2
 
 
 def test_results_are_copied_before_their_rank_ends_and_the_notebooks_own_are_its_own(notebook):
@@ -95,7 +109,7 @@ def test_what_was_received_is_sent_on_as_a_clone(notebook):
         "else:\n"
         "    value = second.get(timeout=30); value += 1\n"
         "value",
-        nprocs=3,
+        "nprocs=3",
     )
     assert "were not taken" not in text
     assert notebook.value("[None if value is None else value.tolist() for value in _]") == [
@@ -123,7 +137,7 @@ def test_put_and_get_in_one_process_is_the_same_tensor(notebook):
         "got += 1\n"
         "assert mine.item() == 2"
     )
-    cell(notebook, body, nprocs=1)
+    cell(notebook, body, "nprocs=1")
     notebook.run(body).check()
 
 
@@ -133,7 +147,7 @@ def test_the_notebook_lets_go_of_what_it_was_given_back(notebook):
         "first.put(stand_in.ones(1)); held = lambda: [lent.storage for lent in lendings._lent.values()]"
     ).check()
     assert notebook.value("len(held())") == 1
-    cell(notebook, "first.get(timeout=30).item()", nprocs=1)
+    cell(notebook, "first.get(timeout=30).item()", "nprocs=1")
     assert notebook.value("held()") == []
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,12 @@ import torch
 from torch.multiprocessing.reductions import rebuild_cuda_tensor
 
 from nbshm.jobs import CudaHandle, Parcel
-from nbshm.memory import cuda
+from nbshm.memory import cuda, plain_torch
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.lending import Lendings
-from nbshm.memory.storages import reduce_storage
+from nbshm.memory.plain_torch import PlainTorch
+from nbshm.memory.segments import Segments
+from nbshm.memory.storages import rebuild_empty, reduce_storage
 from nbshm.refusals import Unshareable
 from nbshm.wire.readiness import wait_readable
 
@@ -61,41 +66,92 @@ def test_torch_names_a_storage_by_what_a_handle_has_in_its_order():
         assert hasattr(torch.UntypedStorage, method)
 
 
-def test_a_handle_is_made_once_for_as_long_as_the_memory_is_the_same(monkeypatch):
-    made = iter([HANDLE, HANDLE._replace(counter=1)])
-    monkeypatch.setattr(cuda, "_share", lambda _: next(made))
+@pytest.fixture
+def share(monkeypatch):
+    """Have `_share_cuda_` answer what the function given says; what is asked of CUDA is in the list."""
+
+    def install(answer):
+        asked: list = []
+        released = staticmethod(lambda *counter: asked.append(("take one off", *counter)))
+        monkeypatch.setattr(torch.UntypedStorage, "_share_cuda_", answer)
+        monkeypatch.setattr(torch.UntypedStorage, "_release_ipc_counter_cuda", released)
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda device: asked.append(("finish", device.type)))
+        monkeypatch.setattr(cuda, "_counts", set())
+        return asked
+
+    return install
+
+
+def numbered():
+    """Return what makes handles whose counts are numbered from 0."""
+    numbers = itertools.count()
+    return lambda _: HANDLE._replace(counter=next(numbers))
+
+
+def test_a_handle_is_made_once_for_as_long_as_the_memory_is_the_same(share):
+    asked = share(numbered())
     one = storage()
-    assert [cuda.handle_of(one).counter for _ in range(2)] == [0, 0]
+    assert cuda.handle_of(one) is cuda.handle_of(one)
     one.resize_(1 << 20)
-    assert cuda.handle_of(one).counter == 1
+    cuda.handle_of(one)
+    assert asked == [("take one off", b"/torch_1_2_3", 0), ("take one off", b"/torch_1_2_3", 1)]
 
 
-def test_what_cuda_does_not_hand_over_is_refused_in_its_words(monkeypatch):
-    def share(_):
+def test_nobody_is_counted_where_the_storage_is_held(share):
+    share(numbered())
+    handle = cuda.handle_of(storage())
+    assert not handle.must_wait
+    with pytest.raises(RuntimeError, match="unable to open shared memory object"):
+        torch.UntypedStorage._new_shared_filename_cpu(b"", handle.counter_file, 8)
+
+
+def test_a_count_is_made_for_each_handle_that_is_to_be_opened_once(share):
+    asked = share(numbered())
+    one = storage()
+    handles = [cuda.counted_handle_of(one) for _ in range(2)]
+    assert handles == [HANDLE, HANDLE._replace(counter=1)]
+    assert asked == []
+
+
+def test_what_has_no_memory_goes_without_a_handle(monkeypatch):
+    monkeypatch.setattr(plain_torch, "is_on_cuda", lambda _: True)
+    sender = PlainTorch(Segments(), keep=lambda _: None)
+    assert sender.reduce(torch.UntypedStorage(0)) == (rebuild_empty, ("cpu",))
+
+
+def test_what_cuda_does_not_hand_over_is_refused_in_its_words(share):
+    def refuse(_):
         raise RuntimeError("cudaMallocAsync does not support it.\nCUDA kernel errors might be ...")
 
-    monkeypatch.setattr(cuda, "_share", share)
+    share(refuse)
     with pytest.raises(
         Unshareable, match=r"not hand it over \(cudaMallocAsync does not support it\)\. Use its "
     ):
         cuda.handle_of(storage())
 
 
-def test_what_was_received_is_lent_as_a_clone(monkeypatch):
+def test_what_was_received_is_lent_as_a_clone(share):
     received = storage()
 
-    def share(asked):
+    def answer(asked):
         if asked is received:
             raise RuntimeError(
                 "Attempted to send CUDA tensor received from another process; consider cloning"
             )
         return HANDLE
 
-    monkeypatch.setattr(cuda, "_share", share)
-    monkeypatch.setattr(cuda, "finish_on", lambda _: None)
+    share(answer)
     mine, handle = cuda.lent(received)
     assert mine is not received
-    assert handle == HANDLE
+    assert handle.handle == HANDLE.handle
+
+
+def test_what_is_lent_again_is_finished_again(share):
+    asked = share(numbered())
+    one = storage()
+    for _ in range(2):
+        cuda.lent(one)
+    assert asked == [("take one off", b"/torch_1_2_3", 0), ("finish", "cpu"), ("finish", "cpu")]
 
 
 def test_what_can_not_be_opened_says_what_must_be_so(monkeypatch):
@@ -115,6 +171,21 @@ def test_the_files_of_counts_are_removed_by_name(monkeypatch, tmp_path: Path):
     (tmp_path / "torch_of_another").touch()
     cuda.remove_counts(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["torch_of_another"]
+
+
+ASK_CHILDREN = """
+import multiprocessing
+from nbshm.memory.cuda import _ends_abruptly
+for method in ("fork", "forkserver", "spawn"):
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        print(method, pool.apply(_ends_abruptly))
+print("itself", _ends_abruptly())
+"""
+
+
+def test_torch_itself_removes_them_in_processes_that_are_not_forked():
+    told = subprocess.run([sys.executable, "-c", ASK_CHILDREN], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["fork", "True", "forkserver", "True", "spawn", "False", "itself", "False"]
 
 
 def test_a_parcel_tells_whether_the_sender_must_stay():
@@ -139,21 +210,17 @@ class Borrower:
         os.close(self.line)
 
 
-def test_what_is_lent_is_held_until_its_borrower_has_ended(monkeypatch):
-    taken_off: list[CudaHandle] = []
-    monkeypatch.setattr(cuda, "_share", lambda _: HANDLE)
-    monkeypatch.setattr(cuda, "take_off", taken_off.append)
+def test_what_is_lent_is_held_until_its_borrower_has_ended(share):
+    share(numbered())
     lendings, borrower = Lendings(), Borrower()
     lendings.lend(storage(), borrower.keep)
     assert len(lendings.look()) == 1
     borrower.end()
     assert lendings.look() == []
-    assert taken_off == [HANDLE]
 
 
-def test_without_a_line_each_lending_has_a_count_of_its_own(monkeypatch):
-    made = iter([HANDLE, HANDLE._replace(counter=1)])
-    monkeypatch.setattr(cuda, "_share", lambda _: next(made))
+def test_without_a_line_each_lending_has_a_count_of_its_own(share):
+    share(numbered())
     lendings, lent = Lendings(), storage()
     handles = [lendings.lend(lent, lambda _: None)[1][0] for _ in range(2)]
     assert [handle.counter for handle in handles] == [0, 1]
