@@ -13,7 +13,7 @@ from nbshm.packing.lifts import Lifts
 
 CELL = "<cell that is lifted>"
 SOURCE = '''
-import contextlib, functools
+import contextlib, enum, functools
 bound = 2
 def double(x, times=2):
     """Say it twice."""
@@ -30,6 +30,8 @@ class Box:
 def decorated(*args, limit=None): yield double(*args)
 def other(self): return 4
 def annotated(x: bound): return x
+class Colour(enum.Enum):
+    RED = 1
 class Plugins:
     registry = {}
 @functools.singledispatch
@@ -66,6 +68,7 @@ CHANGES: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
     ("Box", lambda names: delattr(names["Box"], "make")),
     ("Box", lambda names: setattr(names["Box"].get, "__defaults__", (1,))),
     ("Box", lambda names: setattr(names["Box"].make, "__code__", names["other"].__code__)),
+    ("Colour", lambda names: setattr(names["Colour"].RED, "late", 1)),
 ]
 
 

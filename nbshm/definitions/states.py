@@ -58,11 +58,9 @@ def _docstring(
 
 
 def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[CodeType]) -> State:
-    if isinstance(definition, enum.EnumMeta):
-        return _NOTHING
     bound, written = _bound(statement), _methods(statement)
     is_alone = _makes_all_itself(statement, definition)
-    changed, added = {}, {}
+    changed, added = dict(_of_members(definition)), {}
     for name, value in vars(definition).items():
         if name in written and _is_patched(value, written[name], functions):
             changed[name] = value
@@ -72,6 +70,19 @@ def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[
         changed.update(_docstring(statement, definition))
     removed = tuple(sorted(bound - vars(definition).keys()))
     return State(changed=changed, added=added, removed=removed, registered=tuple(_registered(definition)))
+
+
+def _of_members(definition: type) -> Iterator[tuple[str, Any]]:
+    """Yield what the members of an enum have beyond what makes them members, each by its dotted name."""
+    if isinstance(definition, enum.EnumMeta):
+        members: Mapping[str, Any] = definition.__members__
+        for name, member in members.items():
+            own = ((key, value) for key, value in vars(member).items() if not _is_enums(key))
+            yield from ((f"{name}.{key}", value) for key, value in own)
+
+
+def _is_enums(name: str) -> bool:
+    return name.startswith("_") and name.endswith("_")
 
 
 def _registered(definition: type) -> Iterator[type]:

@@ -6,6 +6,7 @@ needs all of them.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import FunctionType
@@ -74,6 +75,10 @@ def _parts(definition: Any) -> Iterator[Any]:
             yield from _parts(wrapped)
     elif isinstance(definition, type):
         yield definition.__bases__
+        if isinstance(definition, enum.EnumMeta):
+            members: Mapping[str, Any] = definition.__members__
+            for member in members.values():
+                yield from _flat(vars(member))
         for key, value in vars(definition).items():
             yield from (key, value)
             inner = value if isinstance(value, type) else raw_function(value)

@@ -149,8 +149,12 @@ def _stand_in(key: str) -> ast.expr:
 
 
 def _set_state(definition: Any, state: State) -> None:
-    for name, value in state.changed.items():
-        setattr(definition, name, value)
+    for path, value in state.changed.items():
+        name, _, attribute = path.partition(".")
+        if attribute:
+            vars(definition[name])[attribute] = value  # a member may let nobody set it
+        else:
+            setattr(definition, name, value)
     for name, value in state.added.items():
         if name not in vars(definition):
             setattr(definition, name, value)

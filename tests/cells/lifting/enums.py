@@ -18,13 +18,24 @@ class Planet(enum.Enum):
     def __init__(self, mass, radius):
         self.mass, self.radius = mass, radius
 Made = enum.Enum("Made", "X Y")
+class Point(tuple, enum.Enum):
+    ZERO = (0, 0)
+    def norm(self): return "old"
+Colour.RED.weight = 5
+Colour.GREEN._near = [Colour.RED]
+Colour.added = 7
+Planet.EARTH.mass = 6.0
+Point.ZERO.norm = lambda: "new"
+Point.far = lambda self: self[0]
 table = {Colour.RED: 1, Bits.R | Bits.W: 2, Made.X: 3}
 # %%
 %%parallel out=back
 assert Colour.CRIMSON is Colour.RED and Colour.GREEN.nice() and Colour(2) is Colour.GREEN
+assert Colour.CRIMSON.weight == 5 and Colour.GREEN._near == [Colour.RED] and Colour.added == Colour.RED.added == 7
+assert Point.ZERO.norm() == "new" and Point.ZERO.far() == 0 and not hasattr(Colour.GREEN, "weight")
 assert table[Colour.RED] == 1 and table[Bits.W | Bits.R] == 2 and table[Made.X] == 3
 back = [Colour.GREEN, Bits.R | Bits.W, Level.HIGH, Kind.A, Planet.EARTH, Made.Y, Planet.EARTH.mass, table]
 # %%
 for colour, bits, level, kind, planet, made, mass, t in back:
     assert colour is Colour.GREEN and bits == Bits.R | Bits.W and type(bits) is Bits and level is Level.HIGH
-    assert kind is Kind.A and planet is Planet.EARTH and made is Made.Y and mass == 5.9 and t == table
+    assert kind is Kind.A and planet is Planet.EARTH and made is Made.Y and mass == 6.0 and t == table
