@@ -7,13 +7,16 @@ statement has made and a name stands for (a `NewType`) would be looked for befor
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dataclasses
 import functools
 import inspect
 import struct
+import sys
 import threading
 import typing
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeAlias
 
 from cloudpickle import cloudpickle
@@ -40,6 +43,7 @@ def reducers() -> dict[type, Callable[[Any], Reduced]]:
         typing.ParamSpec: _reduce_parameters,
         struct.Struct: _reduce_struct,
         threading.local: _reduce_local,
+        contextvars.ContextVar: _reduce_context_variable,
         contextlib._GeneratorContextManager: _reduce_context_manager,  # noqa: SLF001  # it has no public name
     }
     if hasattr(typing, "TypeVarTuple"):  # of Python 3.11
@@ -94,6 +98,33 @@ def _reduce_struct(layout: struct.Struct) -> Reduced:
 def _reduce_local(local: threading.local) -> Reduced:
     """Make one in which the worker's main thread has what the notebook's has."""
     return threading.local, (), vars(local) or None
+
+
+def _reduce_context_variable(variable: contextvars.ContextVar[Any]) -> Reduced:
+    """Name a module's; of the notebook's own make one with its default, and its value in the main thread."""
+    for module in [one for one in list(sys.modules.values()) if issubclass(type(one), ModuleType)]:
+        name = next((name for name, value in list(vars(module).items()) if value is variable), None)
+        if name is not None and module.__name__ != "__main__":
+            return getattr, (module, name)
+    default = contextvars.Context().run(_value_of, variable)
+    return _context_variable, (variable.name, default), _value_of(variable), None, None, _set_context_variable
+
+
+def _value_of(variable: contextvars.ContextVar[Any]) -> tuple[Any, ...]:
+    """Return (value,), or () where a variable has none."""
+    try:
+        return (variable.get(),)
+    except LookupError:
+        return ()
+
+
+def _context_variable(name: str, default: tuple[Any, ...]) -> contextvars.ContextVar[Any]:
+    return contextvars.ContextVar(name, default=default[0]) if default else contextvars.ContextVar(name)
+
+
+def _set_context_variable(variable: contextvars.ContextVar[Any], value: tuple[Any, ...]) -> None:
+    if value:
+        variable.set(value[0])
 
 
 def _reduce_context_manager(manager: Any) -> Reduced:
