@@ -151,13 +151,15 @@ def test_what_is_part_of_an_autograd_graph_comes_back_without_it(notebook: Kerne
     source = (
         "import torch\nw = torch.ones(2, requires_grad=True)\n"
         "loss = (w * 2).sum()\nloss.backward(retain_graph=True)\n"
-        "back = [loss, {'sparse': (w * 3).to_sparse()}, w]\nloss"
+        "v = torch.ones(2, requires_grad=True)\n(v ** 2).sum().backward(create_graph=True)\n"
+        "back = [loss, {'sparse': (w * 3).to_sparse()}, w, v]\nloss"
     )
     reply = notebook.run(f"%%parallel nprocs=2 out=back\n{source}").check()
     assert reply.text.count("what was part of an autograd graph came back detached") == 1
     assert notebook.value("[(each.item(), each.requires_grad) for each in _]") == [(4.0, False)] * 2
     inside = "back[1][1]['sparse'].to_dense().tolist(), back[1][2].requires_grad, back[1][2].grad.tolist()"
     assert notebook.value(f"({inside})") == ([3.0, 3.0], True, [2.0, 2.0])
+    assert notebook.value("(back[1][3].grad.tolist(), back[1][3].grad.requires_grad)") == ([2.0, 2.0], False)
     reply = notebook.run("%%parallel nprocs=2\nimport torch\ntorch.ones(1, requires_grad=True)").check()
     assert "detached" not in reply.text
 

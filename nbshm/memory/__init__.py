@@ -8,6 +8,7 @@ TORCH_ROOMS = tuple(
         "cuda",
         "graphs",
         "lending",
+        "nested",
         "plain_tensors",
         "plain_torch",
         "sparse",

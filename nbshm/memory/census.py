@@ -84,18 +84,23 @@ class Census:
 
         A storage is held by its Python object and by each tensor over it; a tensor by its Python object, by
         each view of it (torch keeps the root of a view, not what lies between) and by what it is the grad of.
-        A sparse tensor stands for the part that it holds in C++; two may hold the same one.
+        A sparse tensor stands for the part that it holds in C++; two may hold the same one. Of who holds a
+        sparse or a nested tensor nobody sees where its memory lies.
         """
-        if sum(tensor.layout is not torch.strided for tensor in holders.values()) > 1:
-            return False
         bases = [tensor._base for tensor in holders.values() if tensor._base is not None]  # noqa: SLF001  # documented in torch's notes
         everyone = holders | {id(base): base for base in bases}
+        if sum(tensor.layout is not torch.strided for tensor in everyone.values()) > 1:
+            return False
         if torch._C._storage_Use_Count(storage._cdata) != 1 + len(everyone):  # noqa: SLF001  # the only way to see it
             return False
         if self._grads is None:
             self._grads = Counter(id(tensor.grad) for tensor in self._met if tensor.is_leaf)
         views, grads = Counter(map(id, bases)), self._grads
-        return all(_is_held_by(1 + views[key] + grads[key], tensor) for key, tensor in everyone.items())
+        return all(
+            _is_held_by(1 + views[key] + grads[key], tensor)
+            for key, tensor in everyone.items()
+            if tensor.layout is torch.strided and not tensor.is_nested
+        )
 
     def _tensors_by_name(self, storage: torch.UntypedStorage) -> Tensors:
         if self._named is None:

@@ -110,7 +110,7 @@ def why_storage_stays(storage: Any, graphs: Sequence[str]) -> str:
         return "a numpy array or another library looks at its memory"
     if graphs:
         return f"what was computed from it is still there (an autograd graph: {listed(graphs)})"
-    return "something that can't be seen (a nested tensor, a DLPack consumer, an autograd graph) holds it"
+    return "something that can't be seen (a jagged tensor, a DLPack consumer, an autograd graph) holds it"
 
 
 def _suspects(objects: list[Any]) -> Iterator[Any]:

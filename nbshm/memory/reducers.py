@@ -32,13 +32,17 @@ class Reducers(dict[type, Reducer]):
         raise KeyError(kind)
 
 
-def refuse_graph() -> None:
+MeetGraph = Callable[[str, str], None]
+"""Called for what is part of an autograd graph, with how it is told of ("it") and how to detach it."""
+
+
+def refuse_graph(what: str, remedy: str) -> None:
     """Refuse a tensor that was computed from one that requires grad."""
-    raise Unshareable("it is part of an autograd graph, which can't cross processes", "Use {its}detach().")
+    raise Unshareable(f"{what} is part of an autograd graph, which can't cross processes", f"Use {remedy}.")
 
 
 def reducers(
-    buffers: Buffers, is_shared: Callable[[Any], bool], *, meet_graph: Callable[[], None] = refuse_graph
+    buffers: Buffers, is_shared: Callable[[Any], bool], *, meet_graph: MeetGraph = refuse_graph
 ) -> Reducers:
     """Return reducers by type, for a pickler's dispatch table; they note memory in `buffers`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -13,6 +14,7 @@ from torch.utils.hooks import RemovableHandle
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.cuda import is_on_cuda
+from nbshm.memory.nested import reduce_nested
 from nbshm.memory.plain_tensors import PlainTensors
 from nbshm.memory.sparse import reduce_sparse
 from nbshm.memory.storages import reduce_storage
@@ -37,7 +39,7 @@ class TensorReducer:
 
     buffers: Buffers
     plain: PlainTensors
-    meet_graph: Callable[[], None]
+    meet_graph: Callable[[str, str], None]
 
     def storage(self, storage: torch.UntypedStorage) -> Reduced:
         """Reduce a storage that something other than a plain tensor holds."""
@@ -51,8 +53,7 @@ class TensorReducer:
         """Reduce a tensor that is not plain, or whose class says nothing of pickling, as a parameter."""
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
             _refuse_what_cannot_travel(tensor)
-            if not tensor.is_leaf:
-                self.meet_graph()
+            self._meet_graphs(tensor)
             reduced = self._by_strides(tensor) if _has_plain_strides(tensor) else self._by_parts(tensor)
             return _with_state(reduced, tensor)
 
@@ -64,6 +65,12 @@ class TensorReducer:
             return _refuse_fake
         return None if _pickles_itself(kind) else self.tensor
 
+    def _meet_graphs(self, tensor: torch.Tensor) -> None:
+        if not tensor.is_leaf:
+            self.meet_graph("it", "{its}detach()")
+        elif tensor.grad is not None and not tensor.grad.is_leaf:
+            self.meet_graph("its grad", "{its}grad.detach_()")
+
     def _by_strides(self, tensor: torch.Tensor) -> Reduced:
         storage = tensor.untyped_storage()
         if not is_on_cuda(storage):
@@ -74,19 +81,22 @@ class TensorReducer:
     def _by_parts(self, tensor: torch.Tensor) -> Reduced:
         """Reduce a tensor that is more than a storage with strides."""
         # The parts of a tensor that requires grad would not be leaves.
-        detached = tensor.detach()
-        if tensor.layout is torch.strided or tensor.is_nested:
-            make, parts = detached.__reduce_ex__(5)  # type: ignore[no-untyped-call]
+        plain = tensor.detach() if tensor.requires_grad else tensor
+        if tensor.layout is torch.strided and tensor.is_nested:
+            make, parts = reduce_nested(plain)
+            self._note_holder([tensor], tensor)
+        elif tensor.layout is torch.strided or tensor.is_nested:
+            make, parts = plain.__reduce_ex__(5)  # type: ignore[no-untyped-call]
         else:
-            make, parts = reduce_sparse(detached)
+            make, parts = reduce_sparse(plain)
             self._note_holder(parts, tensor)
         return rebuild_from_parts, (type(tensor), make, parts, _keeps_grad(tensor))
 
-    def _note_holder(self, parts: Iterable[Any], sparse: torch.Tensor) -> None:
+    def _note_holder(self, parts: Iterable[Any], holder: torch.Tensor) -> None:
         """Have a sparse tensor stand for the parts that it holds in C++, of which Python is given aliases."""
         for part in parts:
             if isinstance(part, torch.Tensor) and part.is_cpu and part._base is None:  # noqa: SLF001  # a view tells what it is of
-                reduce_storage(part.untyped_storage(), self.buffers, holder=sparse)
+                reduce_storage(part.untyped_storage(), self.buffers, holder=holder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +130,11 @@ def rebuild_from_parts(
     parts: tuple[Any, ...],
     requires_grad: bool,  # noqa: FBT001  # pickle calls with positions only
 ) -> torch.Tensor:
-    """Make a tensor of its parts."""
-    return _as_kind(kind, make(*parts), requires_grad=requires_grad)
+    """Make a tensor of its parts; that its layout is a prototype, say, was told where it was made first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = make(*parts)
+    return _as_kind(kind, made, requires_grad=requires_grad)
 
 
 def restore_state(tensor: torch.Tensor, state: _State) -> None:
@@ -171,9 +184,6 @@ def _with_state(reduced: Reduced, tensor: torch.Tensor) -> Reduced:
     """Add to a reduction what is put on the tensor afterwards, if there is anything."""
     attributes = vars(tensor)
     grad = tensor.grad if tensor.is_leaf else None  # torch warns who asks another one for it
-    if grad is not None and grad.requires_grad and not grad.is_leaf:
-        reason = "its grad is part of an autograd graph, which can't cross processes"
-        raise Unshareable(reason, "Use {its}grad.detach_().")
     # torch's own pickling looks there too, and warns that it leaves hooks behind.
     hooks = tensor._backward_hooks if tensor.is_leaf else None  # noqa: SLF001
     after_grad = _hooks_after_grad(tensor)

@@ -66,7 +66,7 @@ class ResultPickling:
         pickler.dump(value)
         return pickler.stream
 
-    def _cut_graph(self) -> None:
+    def _cut_graph(self, *_: str) -> None:
         self.cut_graphs += 1
 
     def _reference(self, value: Any) -> Any:

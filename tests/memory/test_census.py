@@ -9,6 +9,8 @@ import pytest
 import torch
 from memory_notebook import Notebook, in_segment
 
+from nbshm.memory.appearances import pieces
+
 BIG = 1_000_000
 
 
@@ -132,12 +134,36 @@ def test_memory_of_others_is_not_moved(notebook: Notebook, name: str):
     assert np.frombuffer(owner, np.float32)[1] == 5
 
 
-def test_the_parts_of_a_sparse_tensor_are_moved(notebook: Notebook):
-    notebook["t"] = torch.eye(4).to_sparse()
-    notebook.run("t.values()[1] = 5", "t")
-    assert in_segment(notebook, notebook["t"].indices())
-    assert in_segment(notebook, notebook["t"].values())
-    assert notebook["t"].to_dense()[1, 1] == 5
+def compressed() -> tuple[torch.Tensor, ...]:
+    plain, columns, values = torch.arange(5), torch.arange(4), torch.ones(4)
+    made = torch.sparse_csr_tensor(plain, columns, values, (4, 4), check_invariants=False)
+    return made, plain, columns, values
+
+
+CONSISTING = {
+    "coordinates": lambda: (torch.eye(4).to_sparse(), None),
+    "and views of values": lambda: (tensor := torch.eye(4).to_sparse(), tensor.values(), tensor.values()),
+    "and indices": lambda: (tensor := torch.eye(4).to_sparse(), tensor.indices()),
+    "of a parameter": lambda: (torch.nn.Parameter(torch.eye(4).to_sparse()), None),
+    "compressed": lambda: (torch.eye(4).to_sparse_csr(), None),
+    "compressed, and values": lambda: (tensor := torch.eye(4).to_sparse_csr(), tensor.values()),
+    "compressed, and what it was made of": compressed,
+    "nested": lambda: (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), None),
+    "nested, and parts": lambda: (
+        tensor := torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        *tensor.unbind(),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of", "ignore:Sparse")  # are in prototype and beta stage
+@pytest.mark.parametrize("make", CONSISTING.values(), ids=CONSISTING)
+def test_what_a_tensor_consists_of_is_moved(notebook: Notebook, make):
+    notebook["t"], *others = make()
+    notebook.namespace.update(enumerate(others))
+    notebook.run("t.detach().values()[1] = 5", "t")
+    assert all(in_segment(notebook, piece) for piece in pieces(notebook["t"]))
+    assert notebook["t"].detach().values()[1] == 5
 
 
 @pytest.mark.parametrize("look", [torch.from_dlpack, lambda part: part.numpy()], ids=["DLPack", "numpy"])

@@ -466,6 +466,15 @@ def test_what_cannot_be_shared_is_refused_by_its_name(
     assert not reply.streams, "nothing may be said of ranks: none was started"
 
 
+def test_ranks_do_not_warn_of_tensors_that_the_notebook_has_made(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import torch, warnings\nwarnings.simplefilter('ignore')\n"
+        "few, many = torch.eye(4).to_sparse_csr(), torch.nested.nested_tensor([torch.zeros(2)])\n"
+        "warnings.simplefilter('default')"
+    ).check()
+    assert shared_notebook.run("%%parallel nprocs=2\nfew, many;").check().text == ""
+
+
 HOGWILD = """
 model = nn.Linear(1, 1, bias=False)
 nn.init.zeros_(model.weight)
