@@ -102,8 +102,12 @@ class BackgroundRun:
         ------
         RankRaised, RankDied, RunTimedOut, RunInterrupted, NameError
             The run has failed or was stopped: what the cell would have raised, each time this is asked.
+        ValueError
+            `timeout` is negative.
 
         """
+        if timeout is not None and timeout < 0:
+            raise ValueError(f"wait({timeout}): give seconds from 0 on, or nothing to wait for the end.")
         if not self._standing.over.wait(timeout):
             return False
         self._look()

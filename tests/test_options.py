@@ -50,6 +50,8 @@ def test_what_the_line_leaves_open_is_as_in_the_defaults() -> None:
         ("--n_jobs=4", ["did you mean nprocs?"]),
         ("group=crew", ["unknown option 'group'"]),
         ("background=Out", ["background=Out", "neither the cell's own (rank) nor IPython's (Out)"]),
+        ("background=class", ["background=class", "the name of a variable: no keyword"]),
+        ("out=class", ["out=class", "different names of variables (no keywords)"]),
         ("nprocs=0", ["nprocs=0", "a whole number from 1 to 1024"]),
         ("nprocs=-2", ["nprocs=-2", "a whole number from 1 to 1024"]),
         ("nprocs=2.5", ["nprocs=2.5", "a whole number"]),

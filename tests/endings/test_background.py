@@ -44,6 +44,7 @@ def test_what_it_writes_is_watched_and_what_it_gives_is_asked_for(prepared, read
     assert prepared.value("(seen.tolist(), list(__import__('nbshm').last.results))") == ([2.0, 2.0], [0, 10])
     assert "): finished>" in prepared.run("job").text
     assert "there is no rank 2" in prepared.run("job.output(2)").text
+    assert "wait(-1): give seconds from 0 on" in prepared.run("job.wait(-1)").text
 
 
 def test_a_run_that_has_not_ended_keeps_its_name(prepared, ready):
