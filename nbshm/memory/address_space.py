@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import stat
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -201,5 +202,7 @@ def _identity_if_mapped(fd: int) -> tuple[int, int] | None:
 
 
 def _is_file_of(mapped: _Mapped, fd: int) -> bool:
+    """Tell whether it is that file that is open. A device, which pinned memory is mapped from, is none."""
     status = os.fstat(fd)
-    return (status.st_dev, status.st_ino) == (mapped.device, mapped.inode)
+    is_same = (status.st_dev, status.st_ino) == (mapped.device, mapped.inode)
+    return is_same and stat.S_ISREG(status.st_mode)

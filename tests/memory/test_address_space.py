@@ -3,11 +3,13 @@ from __future__ import annotations
 import mmap
 import os
 from multiprocessing import get_context, shared_memory
+from pathlib import Path
 
 import numpy as np
 import torch
 from memory_notebook import Notebook, address_of
 
+from nbshm.memory import address_space
 from nbshm.memory.address_space import AddressSpace, resident
 
 
@@ -52,6 +54,17 @@ def test_an_array_in_named_shared_memory_is_the_same_memory_in_the_worker(notebo
     finally:
         named.close()
         named.unlink()
+
+
+def test_a_device_that_memory_is_mapped_from_is_not_handed_over(monkeypatch):
+    status = Path(os.devnull).stat()
+    mapped = address_space._Mapped(
+        start=0, end=4096, flags="rw-s", offset=0, device=status.st_dev, inode=status.st_ino, path=os.devnull
+    )
+    monkeypatch.setattr(address_space, "_read_mappings", lambda: [mapped])
+    with AddressSpace() as space:
+        assert space.shared_file(0, 16) is None
+        assert space.is_writeable(0, 16)
 
 
 def test_an_array_over_shared_ctypes_is_handed_over_itself(notebook: Notebook):
