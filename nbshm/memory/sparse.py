@@ -1,7 +1,7 @@
 """How sparse tensors travel: by their parts, which are tensors with memory to share.
 
 torch's own reduction would do, but it keeps every tensor that it rebuilds in a list that only `torch.load`
-empties.
+empties. Where the parts lie is said, or they would be copied to the default device.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def rebuild_coordinates(
     is_coalesced: bool,  # noqa: FBT001  # pickle calls with positions only
 ) -> torch.Tensor:
     """Make a sparse tensor of coordinates and values over their memory."""
-    return torch.sparse_coo_tensor(indices, values, shape, check_invariants=False, is_coalesced=is_coalesced)
+    return torch.sparse_coo_tensor(
+        indices, values, shape, device=values.device, check_invariants=False, is_coalesced=is_coalesced
+    )
 
 
 def rebuild_compressed(
@@ -50,5 +52,5 @@ def rebuild_compressed(
 ) -> torch.Tensor:
     """Make a sparse tensor with compressed rows or columns over the memory of its parts."""
     return torch.sparse_compressed_tensor(
-        compressed, plain, values, shape, layout=layout, check_invariants=False
+        compressed, plain, values, shape, layout=layout, device=values.device, check_invariants=False
     )

@@ -134,6 +134,16 @@ def test_memory_of_others_is_not_moved(notebook: Notebook, name: str):
     assert np.frombuffer(owner, np.float32)[1] == 5
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")  # CSR is in beta, it says
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_memory_on_the_cpu_is_moved_whatever_the_default_device_is(notebook: Notebook, layout):
+    notebook["t"], notebook["sparse"] = seen(), torch.eye(2).to_sparse(layout=layout)
+    with torch.device("meta"):
+        (came,) = notebook.run("t[1] = 5; result = sparse", "t", "sparse")
+    assert in_segment(notebook, notebook["t"])
+    assert came.device.type == "cpu"
+
+
 def compressed() -> tuple[torch.Tensor, ...]:
     plain, columns, values = torch.arange(5), torch.arange(4), torch.ones(4)
     made = torch.sparse_csr_tensor(plain, columns, values, (4, 4), check_invariants=False)
