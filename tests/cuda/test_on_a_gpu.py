@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,9 +72,11 @@ def test_views_layouts_grads_and_objects_arrive_as_they_are(notebook):
     assert notebook.value("(pair.tensor.tolist(), layer.weight.grad.sum().item())") == ([1, 0], 0)
 
 
-def test_results_are_the_notebooks_own_memory_when_their_rank_has_ended(notebook):
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_results_are_the_notebooks_own_memory_when_their_rank_has_ended(notebook, method):
     notebook.run("g = torch.ones(3, device='cuda')").check()
-    cell(notebook, "made = torch.full((1 << 20,), float(rank), device='cuda')\ng[1:], made, made[:1]")
+    body = "made = torch.full((1 << 20,), float(rank), device='cuda')\ng[1:], made, made[:1]"
+    cell(notebook, body, f"nprocs=2 start_method={method}")
     notebook.run(
         "kept = list(_); torch.cuda.empty_cache(); noise = torch.rand(1 << 22, device='cuda')"
     ).check()
@@ -80,6 +84,62 @@ def test_results_are_the_notebooks_own_memory_when_their_rank_has_ended(notebook
     notebook.run("kept[0][0][0] = 7; kept[1][1][0] = 8").check()
     assert notebook.value("(g.tolist(), kept[1][2].item())") == ([1, 7, 1], 8)
     assert notebook.value("all(made.is_cuda for _, made, _ in kept)") is True
+
+
+def test_a_model_and_its_optimizer_train_the_notebooks_parameters(notebook):
+    notebook.run(
+        "model = torch.nn.Linear(1, 1).cuda(); optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "before = model.weight.item()"
+    ).check()
+    cell(
+        notebook,
+        "x = torch.ones(8, 1, device='cuda')\n"
+        "for _ in range(20):\n"
+        "    optimizer.zero_grad(); (model(x) - 3).square().mean().backward(); optimizer.step()",
+    )
+    assert notebook.value("abs(model(torch.ones(1, 1, device='cuda')).item() - 3) < 0.5") is True
+    assert notebook.value("model.weight.item() != before") is True
+
+
+def test_what_ranks_use_stays_when_the_notebook_drops_it(notebook):
+    notebook.run("kept = torch.full((1 << 20,), 2.0, device='cuda'); go_on = context.Event()").check()
+    cell(notebook, "go_on.wait(60)\nkept.sum().item()", "nprocs=2 background=job")
+    notebook.run(
+        "del kept; torch.cuda.empty_cache(); noise = torch.rand(1 << 21, device='cuda'); go_on.set()\n"
+        "job.wait(); totals = list(job.results)",
+        timeout=100,
+    ).check()
+    assert notebook.value("totals") == [2 << 20] * 2
+
+
+def test_memory_on_the_cpu_is_shared_as_ever(notebook):
+    notebook.run(
+        "torch.set_default_device('cuda')\n"
+        "host, big = (torch.zeros(count, device='cpu') for count in (2, 1 << 20))\n"
+        "seen, view = host.numpy(), big.numpy()\n"
+        "pinned = torch.zeros(1 << 16, device='cpu').pin_memory(); old = pinned.data_ptr()"
+    ).check()
+    cell(notebook, "host[rank] += 1; big[rank] += 2; pinned[rank] += 3\ntorch.zeros(1).device.type")
+    assert notebook.value("list(_)") == ["cuda", "cuda"]
+    assert notebook.value("[t[:2].tolist() for t in (host, seen, big, view, pinned)]") == [
+        [1, 1],
+        [1, 1],
+        [2, 2],
+        [2, 2],
+        [3, 3],
+    ]
+    assert notebook.value("pinned.is_pinned() and pinned.data_ptr() == old") is True
+    notebook.run("torch.set_default_device(None)").check()
+
+
+def test_random_numbers_differ_by_rank_and_repeat_with_the_notebooks_seed(notebook):
+    drawn = []
+    for _ in range(2):
+        notebook.run("torch.manual_seed(1)").check()
+        cell(notebook, "torch.rand(2, device='cuda').tolist()")
+        drawn.append(notebook.value("list(_)"))
+    assert drawn[0] == drawn[1]
+    assert drawn[0][0] != drawn[0][1]
 
 
 def test_a_rank_stays_for_those_that_have_what_it_has_put_on_a_queue(notebook):
@@ -92,6 +152,21 @@ def test_a_rank_stays_for_those_that_have_what_it_has_put_on_a_queue(notebook):
         "    except threading.BrokenBarrierError: pass  # rank 0 has finished\n"
         "    got = first.get(timeout=60)\n"
         "    assert got.sum().item() == 3 << 20",
+    )
+
+
+def test_a_tensor_that_is_sent_twice_is_finished_each_time(notebook):
+    cell(
+        notebook,
+        "if rank == 0: sent = torch.zeros(1 << 22, device='cuda')\n"
+        "for turn in (1, 2):\n"
+        "    if rank == 0:\n"
+        "        torch.cuda._sleep(200_000_000)  # cycles of the GPU, before it adds\n"
+        "        sent += 1; first.put(sent); second.get(timeout=60)\n"
+        "    else:\n"
+        "        got = first.get(timeout=60)\n"
+        "        assert got[-1].item() == turn\n"
+        "        second.put(turn)",
     )
 
 
@@ -111,7 +186,8 @@ def test_what_was_received_is_sent_on_as_a_clone(notebook):
 def test_put_and_get_in_one_process_is_the_same_tensor(notebook):
     body = (
         "mine = torch.ones(1, device='cuda')\nfirst.put(mine)\ngot = first.get(timeout=60)\n"
-        "got += 1\nassert mine.item() == 2"
+        "got += 1\nassert mine.item() == 2\n"
+        "first.put(torch.empty(0, 3, device='cuda')); assert first.get(timeout=60).shape == (0, 3)"
     )
     cell(notebook, body, "nprocs=1")
     notebook.run(body).check()
@@ -149,11 +225,19 @@ def test_a_producer_keeps_its_tensors_until_the_consumer_says_that_it_is_done(no
     assert notebook.value("total") == 6
 
 
-def test_an_error_on_the_gpu_that_nobody_waited_for_is_the_ranks_own(notebook):
-    body = "torch.ones(1, device='cuda')[torch.tensor([5], device='cuda')]\nNone"
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("torch.ones(1, device='cuda')[torch.tensor([5], device='cuda')]\nNone", "CUDA error"),
+        ("torch.empty(1 << 50, dtype=torch.uint8, device='cuda')", "CUDA out of memory"),
+    ],
+    ids=["that nobody waited for", "out of memory"],
+)
+def test_an_error_on_the_gpu_is_the_ranks_own(notebook, body, words):
     reply = notebook.run(f"%%parallel nprocs=1\n{body}", timeout=100)
     assert reply.error is not None
-    assert "CUDA error" in reply.text
+    assert reply.error[0] == "RankRaised"
+    assert words in reply.text
     notebook.run("torch.ones(1, device='cuda').sum().item()").check()  # the notebook's context is well
 
 
@@ -165,9 +249,30 @@ def test_fork_is_refused_once_cuda_is_initialised(notebook):
 
 
 def test_nothing_of_the_ranks_is_left_in_dev_shm(notebook):
-    cell(notebook, "torch.ones(1, device='cuda')")
-    kept = {notebook.pid}
-    names = [path.name for path in Path("/dev/shm").glob("torch_*")]  # noqa: S108  # it is only read
-    mine = [name for name in names if int(name.split("_")[1]) not in kept]
-    alive = [name for name in mine if Path(f"/proc/{name.split('_')[1]}").exists()]
-    assert mine == alive
+    def names() -> set[str]:
+        return {path.name for path in Path("/dev/shm").glob("torch_*")}  # noqa: S108  # it is only read
+
+    cell(notebook, "torch.ones(1, device='cuda')")  # the notebook's own is there by now
+    before = names()
+    for method in ("forkserver", "spawn"):
+        cell(notebook, "torch.ones(1, device='cuda')", f"nprocs=2 start_method={method}")
+    assert names() <= before
+
+
+PROGRAM = """
+import torch
+def main():
+    get_ipython().run_line_magic("load_ext", "nbshm")
+    get_ipython().user_ns.update(torch=torch, g=torch.ones(2, device="cuda"))
+    get_ipython().run_cell_magic("parallel", "nprocs=2", "g[rank] += 1")
+    assert get_ipython().user_ns["g"].tolist() == [2, 2]
+main()
+"""
+
+
+def test_who_has_handed_memory_over_ends_well(tmp_path):
+    program = tmp_path / "program.ipy"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-m", "IPython", "--quick", "--no-banner", str(program)]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=100, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
