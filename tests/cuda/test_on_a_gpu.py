@@ -57,6 +57,8 @@ def test_views_layouts_grads_and_objects_arrive_as_they_are(notebook):
         "conj = torch.tensor([1 + 2j], device='cuda').conj()\n"
         "layer = torch.nn.Linear(2, 2).cuda(); layer(torch.ones(1, 2, device='cuda')).sum().backward()\n"
         "pair, empty = Pair(torch.zeros(2, device='cuda')), torch.empty(0, 3, device='cuda')\n"
+        "generator, other = (torch.Generator(device='cuda').manual_seed(3) for _ in range(2))\n"
+        "drawn = torch.rand(2, generator=other, device='cuda').tolist()\n"
         "expected = turned.tolist(), strided.tolist(), conj.tolist(), layer.weight.grad.tolist()"
     ).check()
     cell(
@@ -66,6 +68,7 @@ def test_views_layouts_grads_and_objects_arrive_as_they_are(notebook):
         "assert all(tensor.dtype is kind and tensor.sum() for kind, tensor in kinds.items())\n"
         "assert sparse.to_dense().sum() == 3 and empty.shape == (0, 3) and empty.is_cuda\n"
         "assert isinstance(layer.weight, torch.nn.Parameter) and layer.weight.requires_grad\n"
+        "assert torch.rand(2, generator=generator, device='cuda').tolist() == drawn\n"
         "pair.head += 1; layer.weight.grad.zero_()\n",
         "nprocs=1",
     )
@@ -252,7 +255,6 @@ def test_nothing_of_the_ranks_is_left_in_dev_shm(notebook):
     def names() -> set[str]:
         return {path.name for path in Path("/dev/shm").glob("torch_*")}  # noqa: S108  # it is only read
 
-    cell(notebook, "torch.ones(1, device='cuda')")  # the notebook's own is there by now
     before = names()
     for method in ("forkserver", "spawn"):
         cell(notebook, "torch.ones(1, device='cuda')", f"nprocs=2 start_method={method}")
