@@ -31,6 +31,7 @@ import torch
 from torch.autograd.graph import get_gradient_edge
 
 from nbshm.memory.buffers import Buffer
+from nbshm.memory.cuda import is_pinned
 from nbshm.memory.storages import can_move
 
 Tensors: TypeAlias = dict[int, Any]
@@ -60,7 +61,7 @@ class Census:
         """Tell whether known tensors are all that sees the memory of a storage, so that it may be moved."""
         storage: torch.UntypedStorage = buffer.keeper
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
-            if not can_move() or storage.is_shared() or _is_pinned(storage):
+            if not can_move() or storage.is_shared() or is_pinned(storage):
                 return False
             if storage.resizable():
                 return self._finds_all(storage, {id(tensor): tensor for tensor in buffer.holders})
@@ -181,11 +182,6 @@ def _references_to_itself() -> int:
 
 def _identity(storage: torch.UntypedStorage) -> int:
     return int(storage._cdata)  # noqa: SLF001  # the address of the C++ object, which torch's own cache uses too
-
-
-def _is_pinned(storage: torch.UntypedStorage) -> bool:
-    """Tell whether memory is pinned for a device; asked only where one is in use, as asking starts it."""
-    return bool(torch.cuda.is_initialized() and storage.is_pinned())  # type: ignore[no-untyped-call]
 
 
 def _was_allocated_by_torch(storage: torch.UntypedStorage) -> bool:

@@ -53,6 +53,11 @@ def is_on_cuda(storage: torch.UntypedStorage) -> bool:
     return storage.device.type == "cuda"
 
 
+def is_pinned(storage: torch.UntypedStorage) -> bool:
+    """Tell whether CPU memory is pinned for a GPU; asked only where one is in use, as asking starts it."""
+    return bool(torch.cuda.is_initialized() and storage.is_pinned())  # type: ignore[no-untyped-call]
+
+
 def handle_of(storage: torch.UntypedStorage) -> CudaHandle:
     """Return what other processes open a storage by: the same as long as its memory stays where it is.
 

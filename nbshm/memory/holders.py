@@ -106,6 +106,10 @@ def _arrays_in(mapping: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
 
 def why_storage_stays(storage: Any, graphs: Sequence[str]) -> str:
     """Return why a storage can't be moved, as a clause; `graphs` are names that keep a graph over it."""
+    from nbshm.memory.cuda import is_pinned  # noqa: PLC0415  # imports torch, which is there
+
+    if is_pinned(storage):
+        return "it is pinned for a GPU, which shared memory is not"
     if not storage.resizable():
         return "a numpy array or another library looks at its memory"
     if graphs:

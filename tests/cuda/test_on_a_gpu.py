@@ -132,6 +132,7 @@ def test_memory_on_the_cpu_is_shared_as_ever(notebook):
         [3, 3],
     ]
     assert notebook.value("pinned.is_pinned() and pinned.data_ptr() == old") is True
+    assert "it is pinned for a GPU" in notebook.run("%shm_status").check().text
     notebook.run("torch.set_default_device(None)").check()
 
 

@@ -14,6 +14,8 @@ import pytest
 import torch
 from torch.multiprocessing.reductions import rebuild_cuda_tensor
 
+import nbshm
+from nbshm.errors import CannotSend
 from nbshm.jobs import CudaHandle, Parcel
 from nbshm.memory import cuda, plain_torch
 from nbshm.memory.buffers import Buffers
@@ -192,6 +194,13 @@ def test_torch_itself_removes_them_in_processes_that_are_not_forked():
 def test_a_parcel_tells_whether_the_sender_must_stay():
     assert Parcel(pickled=b"", cuda=(0, HANDLE)).is_lent
     assert not Parcel(pickled=b"", cuda=(0,)).is_lent
+
+
+def test_what_is_pinned_stays_and_says_why(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.UntypedStorage, "is_pinned", lambda _: True)
+    with pytest.raises(CannotSend, match="it is pinned for a GPU, which shared memory is not"):
+        nbshm.share(torch.ones(3))
 
 
 def test_other_devices_are_refused_by_name():
