@@ -28,7 +28,7 @@ class Spot:
     """Where a region lies for the workers, and where it lies for the notebook if that is elsewhere.
 
     `original` is the notebook's address of a region that was copied, or that lies in a file that others
-    share; `back` if it is copied back at the end.
+    share; `back` if it is copied back at the end, and `held` what keeps it where it is until then.
     """
 
     region: Region
@@ -36,6 +36,7 @@ class Spot:
     offset: int
     original: int | None = None
     back: bool = False
+    held: Sequence[object] = ()
 
 
 class OwnMemory:

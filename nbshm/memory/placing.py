@@ -147,8 +147,26 @@ def _fill(decision: Moves | Copied, segment: Segment, offset: int, buffers: Buff
         case Copied():
             fill(segment, offset, source=region.address, nbytes=region.nbytes)
             return Spot(
-                region=region, home=segment, offset=offset, original=region.address, back=decision.back
+                region=region,
+                home=segment,
+                offset=offset,
+                original=region.address,
+                back=decision.back,
+                held=_held_in_place(buffers, region.numbers) if decision.back else (),
             )
+
+
+def _held_in_place(buffers: Buffers, numbers: Sequence[int]) -> list[object]:
+    """Keep storages from being moved, by a cell that runs meanwhile, away from what is copied back to them.
+
+    That an array is held by its buffer is enough.
+    """
+    storages = [buffers[number].keeper for number in numbers if buffers[number].kind == "storage"]
+    if not storages:
+        return []
+    from nbshm.memory.storages import held_in_place  # noqa: PLC0415  # imports torch, which is there if a storage is
+
+    return [held_in_place(storage) for storage in storages]
 
 
 def _let_go(buffers: Buffers, numbers: Sequence[int]) -> None:

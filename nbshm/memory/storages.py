@@ -62,6 +62,13 @@ def move(storage: torch.UntypedStorage, segment: Segment, offset: int) -> None:
     swap(storage, place)
 
 
+def held_in_place(storage: torch.UntypedStorage) -> object:
+    """Return what keeps a storage from being moved while it is kept: a consumer that no census explains."""
+    whole = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage)
+    consumer: object = torch.utils.dlpack.to_dlpack(whole)  # type: ignore[attr-defined]  # it is of C++
+    return consumer
+
+
 def swap(storage: torch.UntypedStorage, other: torch.UntypedStorage) -> None:
     """Exchange the memory of two storages of one size, which only a private method of torch can do."""
     storage._swap_data_ptr_(other)  # type: ignore[attr-defined]  # there since 2.13; `can_move` asks for it

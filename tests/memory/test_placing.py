@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from memory_notebook import Notebook, in_segment
+from memory_notebook import Notebook, in_segment, memory_of
 
 from nbshm.errors import NoRoom
 
@@ -84,6 +84,30 @@ def test_copying_back_twice_does_no_harm(notebook):
         placement.copy_back()
         placement.copy_back()
     assert array.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("made", ["tensor under a graph", "tensor under a view", "array in a list"])
+def test_what_will_be_copied_back_does_not_move_though_nothing_else_holds_it_any_more(notebook, made):
+    match made:
+        case "tensor under a graph":
+            notebook["x"] = torch.ones(1 << 20, requires_grad=True)
+            holder = notebook["x"] ** 2
+        case "tensor under a view":
+            notebook["x"] = torch.ones(1 << 20)
+            holder = notebook["x"].numpy()
+        case _:
+            notebook["x"] = np.ones(1 << 20)
+            holder = [notebook["x"]]
+    before = memory_of(notebook["x"])
+    _, in_background = notebook.place("x")
+    with in_background:
+        del holder
+        with notebook.place("x")[1] as meanwhile:
+            assert meanwhile.mirrored == in_background.mirrored != []
+        assert memory_of(notebook["x"]) == before
+    with notebook.place("x")[1] as afterwards:
+        assert not afterwards.mirrored
+    assert memory_of(notebook["x"]) != before
 
 
 def test_nothing_is_copied_back_where_memory_cannot_be_written(notebook):
