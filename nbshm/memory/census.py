@@ -37,7 +37,6 @@ from nbshm.memory.storages import can_move
 Tensors: TypeAlias = dict[int, Any]
 """Tensors by id."""
 
-_WORTH_A_WALK = 2**20  # bytes: mirroring less costs less than looking at all objects of the process
 _AT_ONCE = 100_000  # objects, whose references are listed at a time: a list of all could be as big as they
 
 
@@ -48,7 +47,7 @@ class Census:
     storages from `worth_a_walk` bytes on, all objects of the process are looked at where nothing less helps.
     """
 
-    def __init__(self, *, met: Iterable[Any], near: Iterable[Any], worth_a_walk: int = _WORTH_A_WALK) -> None:
+    def __init__(self, *, met: Iterable[Any], near: Iterable[Any], worth_a_walk: int) -> None:
         self._met = met
         self._near = near
         self._worth_a_walk = worth_a_walk

@@ -156,7 +156,7 @@ def _storage_census(buffers: Buffers, names: NotebookNames) -> Callable[[Buffer]
             from nbshm.memory.census import Census  # noqa: PLC0415  # imports torch
 
             met = (tensor for buffer in buffers for tensor in buffer.holders)
-            census = Census(met=met, near=names.values())
+            census = Census(met=met, near=names.values(), worth_a_walk=names.worth_a_walk)
         return census.explains(buffer)
 
     return explains

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -58,9 +57,7 @@ def share(argument: Argument, caller: FrameType, *, mappings: Mappings, segments
 class _AllNames(NotebookNames):
     """The notebook's names, when a small tensor too is worth a look at all objects: it can't be mirrored."""
 
-    def values(self) -> Iterator[Any]:
-        """Yield all objects that may be tensors over the same memory."""
-        yield from gc.get_objects()
+    worth_a_walk = 0
 
 
 def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:

@@ -77,6 +77,11 @@ def test_a_tensor_moves_in_place_with_all_that_refers_to_it(shared: Notebook):
     assert in_segment(shared, shared["keep"][1])
 
 
+def test_a_small_tensor_that_numpy_looked_at_is_shared_once_it_does_not_any_more(shared: Notebook):
+    run(shared, "t = torch.ones(3); view = t.numpy(); del view; nbshm.share(t)")
+    assert in_segment(shared, shared["t"])
+
+
 def test_a_module_and_its_optimizer_are_shared(shared: Notebook):
     run(
         shared,
