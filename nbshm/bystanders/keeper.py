@@ -2,10 +2,12 @@
 
 It is run as a file by a bare interpreter, and hears datagrams at the socket that its argument numbers:
 
-    + token, with two descriptors    keep the first as long as the second, where it was sent, has a reader
-    - token, with a socket           send the descriptor of that token there; it was kept for this
+    + token, with a socket and two descriptors    keep the first as long as the second, where it was sent,
+                                                  has a reader, and say so at the socket
+    - token, with a socket                        send the descriptor there that was kept for this token
 
-A datagram is heard before those that were sent later: who has read a message finds what belongs to it here.
+What is kept has been answered for before the message is written that tells of it: who has read that finds it
+here. No answer means that there is no room for more descriptors, or that the token is not known.
 What nobody can ask for any more is given up, so that a queue which is thrown away full keeps no memory. The
 end of standard input, whose other end only the kernel holds, is the end of all. Nothing but the standard
 library is imported: it should cost little and start at once.
@@ -25,16 +27,18 @@ from typing import TypeAlias
 KEEP, TAKE = b"+", b"-"
 LONGEST = 64
 """Bytes that a datagram may have."""
+_FREE = 8  # descriptors that are not kept: who asks for what is kept sends one along
 
 Pipe: TypeAlias = tuple[int, int]
 """A pipe or a socket as the system knows it: device and inode; any number of descriptors lead to it."""
 
 
 class Keeper:
-    """Descriptors by token, and the pipes through which their tokens travel."""
+    """Descriptors by token, and the pipes through which their tokens travel; `most` may be open."""
 
-    def __init__(self, door: socket.socket) -> None:
+    def __init__(self, door: socket.socket, *, most: int) -> None:
         self._door = door
+        self._most = most
         self._kept: dict[bytes, tuple[int, Pipe]] = {}
         self._pipes: dict[Pipe, int] = {}
         self._tokens: dict[Pipe, set[bytes]] = {}
@@ -54,17 +58,17 @@ class Keeper:
                     self._give_up(fd)
 
     def _hear(self) -> None:
-        message, fds, _, _ = socket.recv_fds(self._door, LONGEST, 2, socket.MSG_CMSG_CLOEXEC)
+        message, fds, _, _ = socket.recv_fds(self._door, LONGEST, 3, socket.MSG_CMSG_CLOEXEC)
         verb, token = message[:1], message[1:]
-        if verb == KEEP and len(fds) == 2:  # noqa: PLR2004  # what is kept, and where it was sent
+        if verb == KEEP and len(fds) == 3 and max(fds) < self._most - _FREE:  # noqa: PLR2004  # as told above
             self._keep(token, *fds)
         elif verb == TAKE and len(fds) == 1:
             self._hand_out(token, *fds)
-        else:  # the process may open no more; who asks for the token is told that it is not here
+        else:  # the process may open no more
             for fd in fds:
                 os.close(fd)
 
-    def _keep(self, token: bytes, fd: int, pipe_fd: int) -> None:
+    def _keep(self, token: bytes, reply: int, fd: int, pipe_fd: int) -> None:
         pipe = _identity(pipe_fd)
         if pipe in self._pipes:
             os.close(pipe_fd)
@@ -73,6 +77,8 @@ class Keeper:
             self._watch.register(pipe_fd, 0)  # what is told in any case: that it has no reader any more
         self._tokens[pipe].add(token)
         self._kept[token] = fd, pipe
+        with socket.socket(fileno=reply) as to_sender, contextlib.suppress(BrokenPipeError):
+            to_sender.send(KEEP)
 
     def _hand_out(self, token: bytes, reply: int) -> None:
         with socket.socket(fileno=reply) as to_taker, contextlib.suppress(BrokenPipeError):
@@ -113,4 +119,4 @@ if __name__ == "__main__":
         signal.signal(number, signal.SIG_IGN)  # it ends when the kernel does, and not before
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    Keeper(socket.socket(fileno=int(sys.argv[1]))).serve(0)
+    Keeper(socket.socket(fileno=int(sys.argv[1])), most=most).serve(0)

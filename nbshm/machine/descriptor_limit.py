@@ -12,6 +12,9 @@ import resource
 _KEPT_FREE = 64
 """For what else the process opens: one that uses its very last descriptor can't even count them."""
 
+_AT_ONCE = 1024
+"""How many more are allowed where they are opened one by one."""
+
 
 def allow_descriptors(count: int) -> int:
     """Raise the soft limit if `count` more descriptors may not fit; return how many can be opened."""
@@ -24,6 +27,14 @@ def allow_descriptors(count: int) -> int:
     if soft == resource.RLIM_INFINITY:
         return count
     return soft - sum(number < soft for number in opened)  # others were opened under a higher limit
+
+
+def can_open(few: int) -> bool:
+    """Tell whether at least `few` more descriptors can be opened, many more being allowed if they are needed.
+
+    For who opens one after the other: they are counted only now and then.
+    """
+    return not are_fewer_left_than(few) or allow_descriptors(_AT_ONCE) >= few
 
 
 def are_fewer_left_than(count: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from nbshm.errors import NoRoom
-from nbshm.machine.descriptor_limit import allow_descriptors, are_fewer_left_than
+from nbshm.machine.descriptor_limit import can_open
 from nbshm.memory import limits
 from nbshm.memory.segments import Segment
 
@@ -20,9 +20,6 @@ Order: TypeAlias = Literal["C", "F"]
 
 _FEW = 32
 """Descriptors: with less the kernel itself can't do much. An array has one."""
-
-_MANY = 1024
-"""Descriptors that are made possible at once, so that they need not be counted for each array."""
 
 
 def new_array(shape: Shape, dtype: Any, order: Order, *, name: str, make: Callable[[int], Segment]) -> Array:
@@ -54,7 +51,7 @@ def _check_room(nbytes: int, name: str) -> None:
 
 
 def _check_descriptors(nbytes: int, name: str) -> None:
-    if are_fewer_left_than(_FEW) and allow_descriptors(_MANY) < _FEW:
+    if not can_open(_FEW):
         raise NoRoom(
             what=f"the array of {name}()",
             needed=nbytes,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import secrets
 import socket
 import sys
@@ -20,7 +19,10 @@ from multiprocessing import connection, context, queues, reduction
 from typing import Any
 
 from nbshm.bystanders.keeper import KEEP, LONGEST, TAKE
+from nbshm.machine.descriptor_limit import can_open
 from nbshm.replacing import Replacement
+
+_FEW = 32  # descriptors: with less a process can't do much
 
 
 class Lost(OSError):  # noqa: N818  # its name is the condition
@@ -35,6 +37,17 @@ class Lost(OSError):  # noqa: N818  # its name is the condition
         )
 
 
+class TooMany(OSError):  # noqa: N818  # likewise
+    """The process may open no more files, and needs one for what it receives."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            errno.EMFILE,
+            "this process may open no more files, and each tensor that it gets from a queue keeps one open. "
+            "Use %shm_strategy file_system, keep clone()s of tensors, or raise the limit (ulimit -n).",
+        )
+
+
 class KeptFd:
     """A descriptor that the keeper has, on its way through a queue; unpickled it can be fetched, once."""
 
@@ -43,15 +56,17 @@ class KeptFd:
         self._token = token
 
     def detach(self) -> int:
-        """Fetch the descriptor, which is the caller's own then."""
-        ours, theirs = socket.socketpair()
-        with ours:
-            with theirs, contextlib.suppress(OSError):  # the keeper has gone
-                _tell(self._keeper, TAKE + self._token, [theirs.fileno()])
-            answer, fds, _, _ = socket.recv_fds(ours, LONGEST, 1, socket.MSG_CMSG_CLOEXEC)
+        """Fetch the descriptor, which is the caller's own then.
+
+        A tensor keeps it open; so a process that collects what it is sent (the batches of a loader) runs out
+        of them here. The soft limit is raised as far as it goes before that.
+        """
+        if not can_open(_FEW):
+            raise TooMany
+        answer, fds = _ask(self._keeper, TAKE + self._token)
         if fds:
             return fds[0]
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE)) if answer else Lost
+        raise TooMany if answer else Lost
 
 
 class Keeping(Replacement):
@@ -71,11 +86,8 @@ class Keeping(Replacement):
         if keeper is None:
             return None
         token = secrets.token_bytes(16)
-        try:
-            _tell(keeper, KEEP + token, [fd, sender.fileno()])
-        except OSError:  # the keeper has gone, with the kernel or with the extension
-            return None
-        return KeptFd(keeper, token)
+        answer, _ = _ask(keeper, KEEP + token, fd, sender.fileno())
+        return KeptFd(keeper, token) if answer else None
 
     def keep_or_share(self, fd: int) -> Any:
         """Return what stands for a descriptor in a pickle; who starts a process hands it over itself."""
@@ -83,10 +95,15 @@ class Keeping(Replacement):
         return self.original(fd) if kept is None else kept
 
 
-def _tell(keeper: str, message: bytes, fds: list[int]) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
-        door.connect(keeper)
-        socket.send_fds(door, [message], fds)
+def _ask(keeper: str, message: bytes, *fds: int) -> tuple[bytes, list[int]]:
+    """Return the keeper's answer, and the descriptors that come with it; nothing if it can't, or has gone."""
+    ours, theirs = socket.socketpair()
+    with ours, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+        with theirs, contextlib.suppress(OSError):  # it has gone, with the kernel or with the extension
+            door.connect(keeper)
+            socket.send_fds(door, [message], [theirs.fileno(), *fds])
+        answer, received, _, _ = socket.recv_fds(ours, LONGEST, 1, socket.MSG_CMSG_CLOEXEC)
+    return answer, received
 
 
 def _sender() -> Any:

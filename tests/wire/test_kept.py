@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing as mp
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,8 @@ import pytest
 
 from nbshm.processes.keeping import KeeperProcess
 from nbshm.processes.sweeping import Sweeper
-from nbshm.wire.kept import Keeping, KeptFd, Lost, _sender
+from nbshm.wire import kept
+from nbshm.wire.kept import Keeping, KeptFd, Lost, TooMany, _sender
 
 CONTEXT = mp.get_context("spawn")
 
@@ -130,6 +132,27 @@ def test_without_a_keeper_the_sender_hands_out_itself(keeper: KeeperProcess) -> 
     assert keeper.ensure_started() not in {None, before}
     writer.send(writer)
     wait_until(lambda: held(keeper) == 2)
+
+
+@pytest.mark.usefixtures("keeper")
+def test_who_collects_what_it_receives_may_open_more_files_as_far_as_the_limit_goes(monkeypatch) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    newest = os.dup(0)
+    os.close(newest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (newest + 20, hard))
+    reader, writer = CONTEXT.Pipe(duplex=False)
+    received = []
+    for _ in range(20):
+        writer.send(writer)
+        received.append(reader.recv())
+    assert newest + 20 < resource.getrlimit(resource.RLIMIT_NOFILE)[0] <= hard
+    monkeypatch.setattr(kept, "can_open", lambda _: False)
+    writer.send(writer)
+    with pytest.raises(TooMany, match=r"each tensor that it gets from a queue keeps one open\. Use %shm_str"):
+        reader.recv()
+    for connected in (reader, writer, *received):
+        connected.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_descriptor_that_no_connection_is_to_carry_goes_the_usual_way(keeper: KeeperProcess) -> None:
