@@ -49,6 +49,26 @@ def test_a_process_is_sent_more_tensors_than_there_are_descriptors(limited: Kern
     limited.run("del tensors").check()
 
 
+def test_a_message_may_have_more_tensors_than_there_are_descriptors(limited: Kernel) -> None:
+    limited.run("""
+    def add_up(queue, answers): answers.put([int(tensor[1]) for tensor in queue.get()])
+    context = mp.get_context("forkserver")
+    queue, answers = context.SimpleQueue(), context.SimpleQueue()
+    process = context.Process(target=add_up, args=(queue, answers))
+    process.start()
+    queue.put([torch.full((2,), float(i)) for i in range(1000)])
+    """).check()
+    assert limited.value("answers.get() == list(range(1000))") is True
+    limited.run("process.join()").check()
+
+
+def test_tensors_that_torch_has_shared_one_by_one_are_used_with_few_descriptors(limited: Kernel) -> None:
+    limited.run("shared = [torch.zeros(2).share_memory_() for _ in range(400)]").check()
+    limited.run("%%parallel nprocs=2\nfor tensor in shared[rank::2]: tensor += 1").check()
+    assert limited.value("sum(int(tensor.sum()) for tensor in shared)") == 800
+    limited.run("del shared").check()
+
+
 def test_a_run_for_which_too_few_descriptors_are_left_is_refused_in_a_line(limited: Kernel) -> None:
     limited.run("tensor = torch.zeros(2)").check()
     # Some are left: threads of the kernel itself fail without any.

@@ -7,6 +7,7 @@ nothing is known.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import mmap
@@ -16,8 +17,14 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TypeAlias
 
-from nbshm.machine.descriptor_limit import opened_descriptors
+from nbshm.machine.descriptor_limit import can_open, opened_descriptors
+
+_FEW = 128  # descriptors that are left to the run itself; memory of further files is copied
+
+_Identity: TypeAlias = tuple[int, int]
+"""A file as the system knows it: device and inode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +51,8 @@ class AddressSpace:
 
     def __init__(self) -> None:
         self._read: list[_Mapped] | None = None
-        self._files: dict[tuple[int, int], SharedFile] = {}
+        self._files: dict[_Identity, SharedFile] = {}
+        self._opened: dict[_Identity, int] | None = None
 
     def shared_file(self, address: int, nbytes: int) -> tuple[SharedFile, int] | None:
         """Return the file behind that memory and where in it the memory begins.
@@ -109,12 +117,21 @@ class AddressSpace:
     def _open(self, mapped: _Mapped) -> SharedFile | None:
         key = (mapped.device, mapped.inode)
         if key not in self._files:
+            if not can_open(_FEW):
+                return None
             fd = _open_path(mapped)
-            fd = _copy_descriptor(mapped) if fd is None else fd
+            fd = self._copy_descriptor(mapped) if fd is None else fd
             if fd is None:
                 return None
             self._files[key] = SharedFile(fd=fd, nbytes=os.fstat(fd).st_size)
         return self._files[key]
+
+    def _copy_descriptor(self, mapped: _Mapped) -> int | None:
+        """Find a file that has no name by our own descriptors: torch and multiprocessing keep one."""
+        if self._opened is None:  # looked at once: there may be thousands, and as many tensors
+            self._opened = dict(_opened_files())
+        fd = self._opened.get((mapped.device, mapped.inode))
+        return None if fd is None else os.dup(fd)
 
 
 def resident(address: int, nbytes: int) -> int:
@@ -176,23 +193,20 @@ def _open_path(mapped: _Mapped) -> int | None:
     return None
 
 
-def _copy_descriptor(mapped: _Mapped) -> int | None:
-    """Find a file that has no name by our own descriptors: torch and multiprocessing keep one."""
+def _opened_files() -> Iterator[tuple[_Identity, int]]:
+    """Yield what this process has open for reading and writing."""
     for fd in opened_descriptors():
-        try:
-            is_wanted = _is_file_of(mapped, fd) and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
-        except OSError:  # the descriptor that the directory was read with is closed by now
-            continue
-        if is_wanted:
-            return os.dup(fd)
-    return None
+        with contextlib.suppress(OSError):  # the descriptor that the directory was read with is closed by now
+            status = os.fstat(fd)
+            if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR:
+                yield (status.st_dev, status.st_ino), fd
 
 
-def _identity(mapped: _Mapped | None) -> tuple[int, int] | None:
+def _identity(mapped: _Mapped | None) -> _Identity | None:
     return None if mapped is None else (mapped.device, mapped.inode)
 
 
-def _identity_if_mapped(fd: int) -> tuple[int, int] | None:
+def _identity_if_mapped(fd: int) -> _Identity | None:
     """Map a file to see what its maps look like: on btrfs they tell another device than `stat`."""
     with mmap.mmap(fd, 1, access=mmap.ACCESS_COPY) as probe:
         first = ctypes.c_char.from_buffer(probe)
