@@ -8,9 +8,8 @@ DIRECTORY = "/dev/shm"  # noqa: S108  # it is only looked at
 
 
 def free_shared_memory(directory: str = DIRECTORY) -> int | None:
-    """Return the bytes that are left there; None where there is none."""
-    try:
-        status = os.statvfs(directory)
-    except OSError:
-        return None
+    """Return the bytes that this process may fill there; None on a system that has no such place."""
+    if not os.access(directory, os.W_OK | os.X_OK):  # missing, read-only, or another user's
+        return 0 if hasattr(os, "memfd_create") else None
+    status = os.statvfs(directory)
     return status.f_bavail * status.f_frsize

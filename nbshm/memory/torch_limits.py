@@ -19,7 +19,7 @@ from torch.multiprocessing import reductions
 from nbshm.errors import NoRoom
 from nbshm.machine.descriptor_limit import are_fewer_left_than
 from nbshm.memory import strategies  # the module: its own import of torch may be what has led here
-from nbshm.memory.limits import memory_left, shared_memory_left
+from nbshm.memory.limits import Room, largest_file, memory_left, shared_memory_left
 from nbshm.memory.segments import Segments
 from nbshm.memory.storages import storage_over, swap
 
@@ -44,7 +44,7 @@ def move_to_shared(storage: torch.UntypedStorage, segments: Segments) -> torch.U
     if _lacks_room(nbytes):
         shared = storage_over(segments.create(nbytes).buffer, 0, nbytes)
     else:
-        with _sharing_by_name(storage) if _must_have_name() else nullcontext():
+        with _sharing_by_name(storage) if _must_have_name() else nullcontext(), _told_of_manager():
             shared = torch.UntypedStorage._new_shared(nbytes)  # type: ignore[no-untyped-call]  # noqa: SLF001
     shared.copy_(storage)
     swap(storage, shared)
@@ -53,10 +53,9 @@ def move_to_shared(storage: torch.UntypedStorage, segments: Segments) -> torch.U
 
 def reduce_by_torch(storage: torch.UntypedStorage) -> Reduced:
     """Reduce a storage as torch does, by the strategy in force or, if it got a name above, by that."""
-    if strategies.strategy() == "file_system" or not hasattr(storage, "goes_by_name"):
-        return _reduce(storage)
-    with _sharing_by_name(storage):
-        return _reduce(storage)
+    by_name = strategies.strategy() == "file_descriptor" and hasattr(storage, "goes_by_name")
+    with _sharing_by_name(storage) if by_name else nullcontext(), _told_of_manager():
+        return reductions.reduce_storage(storage)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _lacks_room(nbytes: int) -> bool:
@@ -68,17 +67,20 @@ def _lacks_room(nbytes: int) -> bool:
         It is too big for both, or the strategy in force wants a name for it.
 
     """
+    _check(largest_file(), nbytes)
     room = shared_memory_left()
     if room is None or nbytes <= room.nbytes:
         return False
-    remedy = f"{room.remedy} Or use %shm_strategy file_descriptor, for which memory anywhere will do."
-    if strategies.strategy() == "file_descriptor":
-        memory = memory_left()
-        if memory is None or nbytes <= memory.nbytes:
-            return True
-        room, remedy = memory, memory.remedy
-    what = "a tensor that is sent to another process"
-    raise NoRoom(what=what, needed=nbytes, available=room.nbytes, where=room.where, remedy=remedy)
+    if strategies.strategy() != "file_descriptor":
+        _check(room, nbytes, " Or use %shm_strategy file_descriptor, for which memory anywhere will do.")
+    _check(memory_left(), nbytes)
+    return True
+
+
+def _check(room: Room | None, nbytes: int, other_remedy: str = "") -> None:
+    if room is not None and nbytes > room.nbytes:
+        what, remedy = "a tensor that is sent to another process", room.remedy + other_remedy
+        raise NoRoom(what=what, needed=nbytes, available=room.nbytes, where=room.where, remedy=remedy)
 
 
 @contextmanager
@@ -112,9 +114,11 @@ def _want_of_descriptors() -> str:
     return "few file descriptors are left" if are_fewer_left_than(_SPARE) else ""
 
 
-def _reduce(storage: torch.UntypedStorage) -> Reduced:
+@contextmanager
+def _told_of_manager() -> Iterator[None]:
+    """Say what to do where torch has lost its manager: its own word is `Broken pipe`."""
     try:
-        return reductions.reduce_storage(storage)  # type: ignore[no-any-return, no-untyped-call]
+        yield
     except RuntimeError as error:
         if str(error).startswith(_GONE):
             raise RuntimeError(

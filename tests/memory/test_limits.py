@@ -76,7 +76,14 @@ def test_room_in_dev_shm_is_what_the_file_system_has_left(tmp_path):
     room = limits.shared_memory_left(str(tmp_path))
     assert abs(room.nbytes - status.f_bavail * status.f_frsize) < 2**30
     assert "--shm-size" in room.remedy
-    assert limits.shared_memory_left(str(tmp_path / "missing")) is None
+
+
+def test_a_dev_shm_that_can_not_be_written_to_has_no_room(tmp_path, monkeypatch):
+    assert limits.shared_memory_left(str(tmp_path / "missing")).nbytes == 0
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert limits.shared_memory_left(str(tmp_path)).nbytes == 0
+    monkeypatch.delattr(os, "memfd_create")
+    assert limits.shared_memory_left(str(tmp_path / "missing")) is None  # not Linux
 
 
 def test_the_file_size_limit_is_read(monkeypatch):

@@ -100,6 +100,13 @@ def test_what_is_too_big_for_all_memory_is_refused(room):
         in_child(torch.zeros(1000))
 
 
+def test_what_is_bigger_than_a_file_may_be_is_refused(room):
+    room(1_000_000, kind="largest_file")
+    with pytest.raises(NoRoom, match=r"largest_file\. Make it larger\.$"):
+        torch.zeros(1_000_000).share_memory_()
+    assert torch.zeros(1000).share_memory_().is_shared()
+
+
 def test_where_descriptors_are_few_storages_go_by_name_and_stay_where_they_are(monkeypatch):
     monkeypatch.setattr(torch_limits, "are_fewer_left_than", lambda _: True)
     tensor = torch.zeros(4)
@@ -130,3 +137,12 @@ def test_a_manager_that_was_ended_is_told(monkeypatch):
     use_strategy("file_system")
     with pytest.raises(RuntimeError, match=r"torch_shm_manager.* has ended.*%shm_strategy file_descriptor"):
         in_child(torch.zeros(4))
+
+
+def test_so_it_is_where_memory_is_shared_without_being_sent(monkeypatch):
+    def fail(_):
+        raise RuntimeError("Broken pipe")
+
+    monkeypatch.setattr(torch.UntypedStorage, "_new_shared", fail)
+    with pytest.raises(RuntimeError, match=r"torch_shm_manager.* has ended"):
+        torch.zeros(4).share_memory_()
