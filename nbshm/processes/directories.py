@@ -6,6 +6,7 @@ it ends in order; a killed one leaves it. The name is part of a process's config
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 
@@ -13,6 +14,8 @@ from nbshm.errors import ParallelError
 from nbshm.processes.sweeping import Sweeper
 
 _PREFIX = "nbshm-"
+_LONGEST = 107 - len("/nbshm-12345678/listener-12345678")  # what the path of a socket in one may have
+_SHORT = "/tmp"  # noqa: S108  # a private directory is made in it
 
 
 class Directory:
@@ -30,10 +33,17 @@ class Directory:
 
 
 def _new_directory() -> str:
+    place = _place()
     try:
-        return tempfile.mkdtemp(prefix=_PREFIX)
+        return tempfile.mkdtemp(prefix=_PREFIX, dir=place)
     except OSError as error:
         raise ParallelError(
-            f"workers need a temporary directory, and none can be made in {tempfile.gettempdir()}: "
+            f"workers need a temporary directory, and none can be made in {place}: "
             f"{error.strerror}. Make room for it there, or restart the kernel with another TMPDIR."
         ) from error
+
+
+def _place() -> str:
+    """Return where temporary files go; /tmp where sockets would have too long a path, as Python 3.14 does."""
+    place = tempfile.gettempdir()
+    return _SHORT if len(os.fsencode(place)) > _LONGEST else place
