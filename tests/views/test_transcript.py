@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 from pathlib import Path
 
 from nbshm.events import Output
@@ -39,6 +40,21 @@ def test_a_forgotten_transcript_gives_back_its_descriptor(tmp_path: Path) -> Non
     del transcript
     gc.collect()
     assert open_files(tmp_path) == []
+
+
+def test_where_the_disk_is_full_the_output_says_that_it_is_cut(tmp_path: Path) -> None:
+    transcript = Transcript(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # Python takes no notice of the signal
+    try:
+        for _ in range(30):
+            transcript.write(Output(rank=0, stream="stdout", text="x" * 10_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    text = transcript.read(0)
+    assert text.strip("x") == "\n[what followed could not be kept: File too large]\n"
+    assert text.count("x") == (64 << 10) + 100_000
+    transcript.close()
 
 
 def test_a_closed_transcript_is_empty(tmp_path: Path) -> None:
