@@ -40,6 +40,12 @@ def test_a_worker_shares_what_its_own_children_then_see(shared_notebook: Kernel)
     assert shared_notebook.value("x.tolist()") == [0, 0, 6]
 
 
+def test_a_sparse_tensor_is_used_without_a_warning_of_torchs_about_how_it_was_made(shared_notebook: Kernel):
+    shared_notebook.run("import torch\nsparse = torch.eye(2).to_sparse_csr()").check()
+    assert shared_notebook.run("%%parallel nprocs=1\nsparse.values()[0] = 5").check().text == ""
+    assert shared_notebook.value("sparse.values().tolist()") == [5, 1]
+
+
 def test_a_refusal_names_the_array_and_who_holds_it(shared_notebook: Kernel):
     reply = shared_notebook.run("held = np.ones(3); keep = {'a': [held]}\nnbshm.share(held)")
     assert reply.error is not None

@@ -6,6 +6,7 @@ empties. Where the parts lie is said, or they would be copied to the default dev
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, TypeAlias
 
 import torch
@@ -51,6 +52,9 @@ def rebuild_compressed(
     layout: torch.layout,
 ) -> torch.Tensor:
     """Make a sparse tensor with compressed rows or columns over the memory of its parts."""
-    return torch.sparse_compressed_tensor(
-        compressed, plain, values, shape, layout=layout, device=values.device, check_invariants=False
-    )
+    with warnings.catch_warnings():
+        # Each process is told once that these are in beta; the notebook was, when it made the tensor.
+        warnings.filterwarnings("ignore", "Sparse .* tensor support is in beta state")
+        return torch.sparse_compressed_tensor(
+            compressed, plain, values, shape, layout=layout, device=values.device, check_invariants=False
+        )
