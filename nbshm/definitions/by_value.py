@@ -48,17 +48,18 @@ def reduce_code(code: CodeType) -> Reduced:
 def reduce_cell(cell: CellType) -> Reduced:
     """Return how to rebuild a variable of a closure, which is one object for all functions that share it.
 
-    Its content comes later: it may be a function that has the cell.
+    Its content comes later: it may be a function that has the cell. It may be None, which by itself would
+    not be put there.
     """
     try:
-        return CellType, (), cell.cell_contents, None, None, set_cell
+        return CellType, (), (cell.cell_contents,), None, None, set_cell
     except ValueError:  # it is empty
         return CellType, ()
 
 
-def set_cell(cell: CellType, content: Any) -> None:
+def set_cell(cell: CellType, content: tuple[Any]) -> None:
     """Fill a cell."""
-    cell.cell_contents = content
+    (cell.cell_contents,) = content
 
 
 def rebuild_function(code: CodeType, name: str, closure: tuple[CellType, ...] | None) -> FunctionType:

@@ -12,6 +12,8 @@ def make_fact():
     def fact(n):
         return 1 if n < 2 else n * fact(n - 1)
     return fact
+def keep(content): return lambda: content
+nothing = keep(None)
 counter, fact = make_counter(5), make_fact()
 part = functools.partial(lambda x, y: (x, y, factor), 1, y=2)
 class Machine:
@@ -51,10 +53,12 @@ made_once = Made()
 %%parallel out=back
 push(rank)
 assert hidden() == "hidden" and loose(1) == (3, 1)
+assert nothing() is None
 assert step()() is step and steps() == 2
 back = (triple(2), counter(), counter(), fact(5), part(), bound(3), machine(1), made(1), made_once.get(), table["double"](4),
-        table["f"](3), nested()(1), composed(1), look(), method(1), builtin(), bound.__self__ is machine, type(made_once) is Made)
+        table["f"](3), nested()(1), composed(1), look(), method(1), builtin(), bound.__self__ is machine, type(made_once) is Made, keep(None))
 # %%
-for rank, b in enumerate(back):
-    assert b == (6, 6, 7, 120, (1, 2, 3), 12, 5, 4, 3, 8, 6, 4, 10, [rank], 3, "ABC", True, True), b
+for rank, (*b, none) in enumerate(back):
+    assert none() is None
+    assert tuple(b) == (6, 6, 7, 120, (1, 2, 3), 12, 5, 4, 3, 8, 6, 4, 10, [rank], 3, "ABC", True, True), b
 assert counter() == 6 and look() == [] and steps() == 0
