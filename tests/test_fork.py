@@ -38,6 +38,12 @@ def learn(index, layer=torch.nn.Linear(2, 2)):
     with torch.no_grad():
         layer.weight[index] = index + 1
 
+def point(index, points=torch.utils.data.TensorDataset(torch.zeros(2))):
+    points.tensors[0][index] = index + 1
+
+class Points:
+    points = torch.utils.data.TensorDataset(torch.zeros(2))
+
 box = Box()
 """
 HEAD = "%%parallel nprocs=2 start_method=fork"
@@ -60,8 +66,11 @@ def test_what_ranks_write_is_in_the_notebook(forking: Kernel) -> None:
     )
 
 
-def test_modules_that_functions_hold_are_shared(forking: Kernel) -> None:
-    forking.run(f"{HEAD}\nlearn(rank)").check()
+def test_what_functions_and_classes_hold_is_shared(forking: Kernel) -> None:
+    forking.run(f"{HEAD}\nlearn(rank); point(rank); point(rank, Points.points)").check()
+    assert forking.value(
+        "[points.tensors[0].tolist() for points in (point.__defaults__[0], Points.points)]"
+    ) == [[1.0, 2.0], [1.0, 2.0]]
     assert forking.value("learn.__defaults__[0].weight.tolist()") == [[1.0, 1.0], [2.0, 2.0]]
 
 

@@ -7,22 +7,39 @@ from collections.abc import Iterator
 from typing import Any
 
 from nbshm.memory.naming import steps_from
-from nbshm.memory.reach import is_array, reachable
+from nbshm.memory.reach import is_array, is_of_libraries, reachable
 
 
 def tensors_and_arrays(value: Any) -> Iterator[Any]:
-    """Yield the tensors and arrays that are shared with a value, those of modules and optimizers too."""
+    """Yield the tensors and arrays that are shared with a value, each once.
+
+    The tensors in modules, in optimizers and in other libraries' objects (a dataset, say) are.
+    """
+    seen: set[int] = set()
+    for part in _found(value):
+        if id(part) not in seen:
+            seen.add(id(part))
+            yield part
+
+
+def _found(value: Any) -> Iterator[Any]:
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     memory = (*((numpy.ndarray,) if numpy else ()), *((torch.Tensor,) if torch else ()))
     modules = (torch.nn.Module,) if torch else ()
     optimizers = (torch.optim.Optimizer,) if torch else ()
-    for part in reachable([value], lambda kind: issubclass(kind, (*memory, *modules, *optimizers))):
-        if issubclass(type(part), modules):
+    of_libraries = []
+    of_torch = (*memory, *modules, *optimizers)
+    for part in reachable([value], lambda kind: issubclass(kind, of_torch) or is_of_libraries(kind)):
+        if issubclass(type(part), memory):
+            yield part
+        elif issubclass(type(part), modules):
             yield from [*part.parameters(), *part.buffers()]
         elif issubclass(type(part), optimizers):
             yield from reachable([part.state, part.param_groups], lambda kind: issubclass(kind, memory))
         else:
-            yield part
+            of_libraries.append(part)
+    if torch:
+        yield from (part for part in steps_from(*of_libraries) if issubclass(type(part), torch.Tensor))
 
 
 def arrays_of_libraries(value: Any) -> list[Any]:

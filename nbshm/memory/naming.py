@@ -48,9 +48,10 @@ def levels(names: Mapping[Any, Any]) -> Iterator[list[tuple[str, Any]]]:
         level = list(_next_level(level, seen))
 
 
-def steps_from(value: Any) -> Iterator[Any]:
-    """Yield what a few steps lead to from a value, whatever holds it."""
-    for level in itertools.islice(levels({"": value}), 1, _DEPTH + 1):
+def steps_from(*values: Any) -> Iterator[Any]:
+    """Yield what a few steps lead to from some values, whatever holds it."""
+    numbered = {str(number): value for number, value in enumerate(values)}
+    for level in itertools.islice(levels(numbered), 1, _DEPTH + 1):
         yield from (part for _, part in level)
 
 

@@ -27,9 +27,12 @@ _WRAPPERS = (collections.UserList, collections.UserDict, collections.ChainMap, t
 _HOLDERS = (types.MappingProxyType, types.MethodType, functools.partial)  # all that they refer to is a part
 _WITH_CONTENTS = (dict, *_CONTAINERS, types.FunctionType, *_HOLDERS, BaseException)
 
+_HAVE_GC = 1 << 14  # Py_TPFLAGS_HAVE_GC: the garbage collector is told what the objects of a class refer to
+
 # As `type` itself tells them: a class may have attributes of the same names.
 _mro_of: Callable[[type], tuple[type, ...]] = vars(type)["__mro__"].__get__
 _members_of: Callable[[type], Mapping[str, Any]] = vars(type)["__dict__"].__get__
+_flags_of: Callable[[type], int] = vars(type)["__flags__"].__get__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +64,15 @@ def reachable(roots: Iterable[Any], wanted: Callable[[type], bool]) -> Iterator[
 
     What such an object holds is not looked at, its attributes apart.
     """
-    kinds = _Kinds(looks_into=lambda kind: not wanted(kind), passes_over=lambda kind: not wanted(kind))
-    return (value for value in _walk(roots, kinds) if wanted(type(value)))
+    answers: dict[int, bool] = {}
+
+    def is_wanted(kind: type) -> bool:
+        if id(kind) not in answers:
+            answers[id(kind)] = wanted(kind)
+        return answers[id(kind)]
+
+    kinds = _Kinds(looks_into=lambda kind: not is_wanted(kind), passes_over=lambda kind: not is_wanted(kind))
+    return (value for value in _walk(roots, kinds) if is_wanted(type(value)))
 
 
 def parts(value: Any) -> Iterator[Any]:
@@ -79,6 +89,13 @@ def is_array_kind(kind: type) -> bool:
     """Tell whether a class is one of arrays."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and issubclass(kind, numpy.ndarray)
+
+
+def is_of_libraries(kind: type) -> bool:
+    """Tell whether the objects of a class are other libraries' own, which may hold anything."""
+    known = (type, types.ModuleType, types.BuiltinFunctionType, *_WITH_CONTENTS)
+    has_references = bool(_flags_of(kind) & _HAVE_GC)
+    return has_references and not issubclass(kind, known) and not _layout(kind).has_attributes
 
 
 class _Kinds:

@@ -69,6 +69,14 @@ def test_containers_and_modules_are_one_line_for_each_way(notebook: Notebook):
     ]
 
 
+def test_tensors_in_objects_of_libraries_are_told(notebook: Notebook):
+    points = torch.utils.data.TensorDataset(torch.zeros(3, 2), torch.zeros(3))
+    notebook["few"] = [torch.utils.data.Subset(points, [0]), torch.utils.data.DataLoader(points)]
+    notebook.run("", "few")
+    (entry,) = inventory(notebook, "few").entries
+    assert (entry.name, entry.kind, entry.shape, entry.how) == ("few", "list", "2 tensors", "moved")
+
+
 @pytest.mark.filterwarnings("ignore:The PyTorch API of")  # is in prototype stage
 def test_tensors_that_consist_of_others_are_told_as_what_they_are(notebook: Notebook):
     parts = torch.zeros(2), torch.zeros(3)

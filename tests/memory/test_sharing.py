@@ -99,6 +99,12 @@ def test_a_module_and_its_optimizer_are_shared(shared: Notebook):
     assert optimizer.param_groups[0]["params"][0] is model.weight
 
 
+def test_the_tensors_in_an_object_of_a_library_are_shared(shared: Notebook):
+    shared["points"] = torch.utils.data.TensorDataset(torch.zeros(3, 2))
+    run(shared, "nbshm.share(points)")
+    assert in_segment(shared, shared["points"].tensors[0])
+
+
 def test_containers_keep_their_identity_and_have_shared_arrays_in_them(shared: Notebook):
     run(
         shared,
