@@ -67,13 +67,20 @@ def refusal(
 
     `again` pickles a part of the value; parts that fail lead the way to the culprit.
     """
-    try:
-        path, culprit, cause = _culprit(name, value, error, again, seen=set())
-    except Exception:  # noqa: BLE001  # parts of foreign classes raise what they like; the whole can be named
-        path, culprit, cause = name, value, error
+    path, culprit, cause = culprit_in(name, value, error, again)
     reason, remedy = explain(path, culprit, cause)
     action: Literal["send", "share"] = "share" if isinstance(cause, Unshareable) else "send"
     return CannotSend(path, reason=reason, remedy=remedy, used=user if user != name else None, action=action)
+
+
+def culprit_in(
+    name: str, value: Any, error: Exception, again: Callable[[Any], Any]
+) -> tuple[str, Any, Exception]:
+    """Return the path to the part of a value that can't be pickled, that part, and what it raises."""
+    try:
+        return _culprit(name, value, error, again, seen=set())
+    except Exception:  # noqa: BLE001  # parts of foreign classes raise what they like; the whole can be named
+        return name, value, error
 
 
 def _culprit(
@@ -133,15 +140,22 @@ def _inner(value: Any) -> Iterator[tuple[str, Any]]:
 
 def explain(path: str, culprit: Any, error: Exception) -> tuple[str, str]:
     """Return the reason why a value cannot travel, a clause, and the remedy, a sentence."""
-    kind = type(culprit)
-    name = f"{attribute(kind, '__module__')}.{attribute(kind, '__qualname__')}".removeprefix("builtins.")
     if isinstance(error, Unsendable):
         return error.reason, error.remedy_for(path)
-    remedies = _REMEDIES.get(str(attribute(kind, "__name__")))
+    remedies = _REMEDIES.get(str(attribute(type(culprit), "__name__")))
     if remedies is not None:
         reason, remedy = remedies
-        return f"{name} {reason}", remedy
-    return (
-        f"{name} can't be pickled ({type(error).__name__}: {safe_message(error)})",
-        "Make it inside the cell.",
-    )
+        return f"{_kind(culprit)} {reason}", remedy
+    return reason_of(culprit, error), "Make it inside the cell."
+
+
+def reason_of(culprit: Any, error: Exception) -> str:
+    """Return what a value has raised when it was pickled, as a clause."""
+    if isinstance(error, Unsendable):
+        return error.reason
+    return f"{_kind(culprit)} can't be pickled ({type(error).__name__}: {safe_message(error)})"
+
+
+def _kind(value: Any) -> str:
+    kind = type(value)
+    return f"{attribute(kind, '__module__')}.{attribute(kind, '__qualname__')}".removeprefix("builtins.")

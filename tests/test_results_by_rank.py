@@ -115,14 +115,18 @@ def test_a_failure_binds_nothing_and_is_the_last_run(notebook: Kernel) -> None:
 
 
 def test_a_value_that_can_not_be_pickled_fails_its_rank_by_name(notebook: Kernel) -> None:
-    source = "import threading\nlocks = [threading.Lock()]"
+    source = "import threading, types\nlocks = [1, {'a': types.SimpleNamespace(lock=threading.Lock())}]"
     reply = notebook.run(f"%%parallel nprocs=2 out=locks\n{source}")
     assert reply.error is not None
-    assert "out=locks can't come back to the notebook: cannot pickle '_thread.lock' object" in reply.error[1]
+    why = "at [1]['a'].lock, _thread.lock can't be pickled (TypeError: cannot pickle '_thread.lock' object)."
+    assert f"out=locks can't come back to the notebook: {why}" in reply.error[1]
     reply = notebook.run(f"%%parallel nprocs=2\n{source}\nlocks")
     assert reply.error is not None
-    assert "the value of the last expression can't come back to the notebook" in reply.error[1]
+    assert f"the last expression can't come back to the notebook: {why} End the" in reply.error[1]
     assert "End the cell in ';'" in reply.error[1]
+    reply = notebook.run("%%parallel nprocs=2\nimport torch\ntorch.empty(1, device='meta')")
+    assert reply.error is not None
+    assert "notebook: it is a meta tensor, which has no data. End the cell in ';'" in reply.error[1]
 
 
 def test_what_libraries_make_of_the_cells_functions_comes_back_and_works(notebook: Kernel) -> None:

@@ -116,7 +116,7 @@ def test_a_value_that_cannot_come_back_is_no_failure(session: Kernel) -> None:
     reply = session.run(
         "nbshm.start_processes(lambda rank: threading.Lock(), nprocs=2, start_method='forkserver')"
     ).check()
-    assert "what it returned can't come back to the notebook: cannot pickle '_thread.lock'" in reply.text
+    assert "what it returned can't come back to the notebook: _thread.lock can't be pickled" in reply.text
     assert session.value("list(nbshm.last.results)") == [None, None]
 
 

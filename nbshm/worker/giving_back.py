@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nbshm.events import Failed, Note, Result
 from nbshm.failures.tracebacks import report_exception
 from nbshm.jobs import Outcome
+from nbshm.refusals import culprit_in, reason_of
 from nbshm.wire.messages import Arrived
 from nbshm.worker.borrowers import stay_for_borrowers
 from nbshm.worker.life import Seat
@@ -22,8 +25,8 @@ def give_back(outcome: Outcome, seat: Seat, results: ResultPickling, *, lenient:
         parcel, segments = results.pack(outcome)
     except Exception as error:  # noqa: BLE001  # whatever a value's own pickling raises
         if lenient:
-            reason = f"what it returned can't come back to the notebook: {_in_words(error)}."
-            seat.say(Note(rank=seat.rank, text=reason))
+            why = _why(outcome.value, error, results)
+            seat.say(Note(rank=seat.rank, text=f"what it returned can't come back to the notebook: {why}."))
             return give_back(Outcome(value=None, out={}), seat, results)
         problem = TypeError(f"{_culprit(outcome, error, results)}.")
         seat.say(Failed(rank=seat.rank, report=report_exception(problem)))
@@ -41,13 +44,16 @@ def _culprit(outcome: Outcome, error: Exception, results: ResultPickling) -> str
     """Say which of a rank's values can't be pickled, why, and what to do."""
     for name, value in outcome.out.items():
         try:
-            results.pack(value)
+            results.try_out(value)
         except Exception as again:  # noqa: BLE001, PERF203  # as above
-            return f"out={name} can't come back to the notebook: {_in_words(again)}"
+            return f"out={name} can't come back to the notebook: {_why(value, again, results)}"
+    why = _why(outcome.value, error, results)
     remedy = "End the cell in ';', or with a value that can be pickled"
-    return f"the value of the last expression can't come back to the notebook: {_in_words(error)}. {remedy}"
+    return f"the value of the last expression can't come back to the notebook: {why}. {remedy}"
 
 
-def _in_words(error: Exception) -> str:
-    words = str(error).strip().rstrip(".")
-    return words if isinstance(error, TypeError) and words else f"{type(error).__name__}: {words}"
+def _why(value: Any, error: Exception, results: ResultPickling) -> str:
+    """Say which part of a value can't be pickled, and why."""
+    path, culprit, cause = culprit_in("", value, error, results.try_out)
+    reason = reason_of(culprit, cause)
+    return f"at {path.strip()}, {reason}" if path else reason

@@ -54,6 +54,10 @@ class ResultPickling:
             return Parcel(pickled=pickle.dumps(value, protocol=5)), ()
         return parcels.pack(value, mapping=self._mapping, pickle=self._pickle, spare=self._spare)
 
+    def try_out(self, value: Any) -> None:
+        """Pickle a value as `pack` does, or raise what it raises."""
+        self._pickle(value, Buffers())
+
     def dumps(self, value: Any) -> bytes:
         """Pickle a value whole, with whatever memory it has."""
         pickler = PlainPickler(reference=self._reference)
