@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from nbshm.failures.frames import is_library
+from nbshm.own_code import is_library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ import itertools
 import linecache
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import TypeAlias
 
+from nbshm.own_code import is_library
 from nbshm.words import line_in_words
 
 AT_EACH_END = 50
@@ -22,10 +22,6 @@ AT_EACH_END = 50
 
 _LINES_AROUND = 2
 _MOST_AGAIN = 2  # of a line that calls itself: the values of names in these may tell something
-_LIBRARIES = tuple(
-    os.path.join(path, "")  # noqa: PTH118  # compared with co_filename, a str
-    for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
 
 Values: TypeAlias = tuple[tuple[str, str], ...]
 """Names and short descriptions of their values."""
@@ -93,11 +89,6 @@ def walk(link: TracebackType | None) -> Iterator[TracebackType]:
     while link is not None:
         yield link
         link = link.tb_next
-
-
-def is_library(filename: str) -> bool:
-    """Tell whether code is not the person's own: installed, of Python itself, or not in any file."""
-    return filename.startswith((*_LIBRARIES, "<frozen "))
 
 
 def _frame(link: TracebackType, cells: Mapping[str, int], values: Values) -> Frame:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from nbshm.memory.address_space import AddressSpace, SharedFile
@@ -20,6 +20,7 @@ from nbshm.memory.buffers import Buffer, Buffers
 from nbshm.memory.names import Family, NotebookNames
 from nbshm.memory.regions import Region, merge
 from nbshm.memory.segments import Segment, Segments
+from nbshm.memory.threads import are_others_at_work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +124,12 @@ class _Judge:
         if len(region.numbers) == 1 and only.kind == "storage" and self._explains(only):
             from nbshm.memory import storages  # noqa: PLC0415  # imports torch, which is there if a storage is
 
-            return partial(storages.move, only.keeper)
+            return partial(storages.move, only.keeper, is_in_use=self._is_in_use)
         return None
+
+    @cached_property
+    def _is_in_use(self) -> bool:
+        return are_others_at_work()
 
     def _is_written(self, region: Region) -> bool:
         may_write = any(self._buffers[number].writeable for number in region.numbers)

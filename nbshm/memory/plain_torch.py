@@ -26,9 +26,10 @@ from torch.multiprocessing import reductions
 from nbshm.memory.cuda import is_on_cuda
 from nbshm.memory.lending import lendings, reduce_by_count
 from nbshm.memory.segments import Buffer, Segment, Segments
-from nbshm.memory.storages import rebuild_empty, storage_over
+from nbshm.memory.storages import keep, rebuild_empty, storage_over
+from nbshm.memory.threads import are_others_at_work
 from nbshm.memory.torch_limits import move_to_shared, reduce_by_torch
-from nbshm.memory.torch_sharing import TorchSharing, is_movable, keep
+from nbshm.memory.torch_sharing import TorchSharing, is_movable
 from nbshm.wire.kept import KeptFd
 
 Reduced: TypeAlias = tuple[Any, ...]
@@ -60,7 +61,7 @@ class PlainTorch:
         if is_on_cuda(storage):
             return self._lend(storage) if storage.nbytes() else (rebuild_empty, (str(storage.device),))
         if is_movable(storage) and self._find(storage.data_ptr(), storage.nbytes()) is None:
-            is_seen = not storage.resizable()
+            is_seen = not storage.resizable() or are_others_at_work()
             before = move_to_shared(storage, self._segments)
             if is_seen:
                 keep(before, storage)

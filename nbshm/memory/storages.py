@@ -55,11 +55,21 @@ def storage_over(buffer: Any, offset: int, nbytes: int) -> torch.UntypedStorage:
     return torch.frombuffer(buffer, dtype=torch.uint8, count=nbytes, offset=offset).untyped_storage()
 
 
-def move(storage: torch.UntypedStorage, segment: Segment, offset: int) -> None:
-    """Move a storage's memory into a segment, in place; the old memory is freed."""
+def move(storage: torch.UntypedStorage, segment: Segment, offset: int, *, is_in_use: bool = False) -> None:
+    """Move a storage's memory into a segment, in place; the old memory is freed if it is not in use."""
     place = storage_over(segment.buffer, offset, storage.nbytes())
     fill(segment, offset, source=storage.data_ptr(), nbytes=storage.nbytes())
     swap(storage, place)
+    if is_in_use:
+        keep(place, storage)
+
+
+def keep(before: torch.UntypedStorage, storage: torch.UntypedStorage) -> None:
+    """Keep the old memory of a storage as long as the storage: somebody may look at it.
+
+    What numpy made of a tensor holds that tensor, and so the storage; it goes on seeing the old memory.
+    """
+    storage.memory_before = before  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
 
 
 def held_in_place(storage: torch.UntypedStorage) -> object:

@@ -19,8 +19,9 @@ from nbshm.memory.buffers import Buffer
 from nbshm.memory.census import Census
 from nbshm.memory.segments import Segment, Segments
 from nbshm.memory.sparse import reduce_sparse
-from nbshm.memory.storages import can_move
+from nbshm.memory.storages import can_move, keep
 from nbshm.memory.tensors import rebuild_tensor
+from nbshm.memory.threads import are_others_at_work
 from nbshm.memory.torch_limits import move_to_shared
 from nbshm.replacing import Replacement
 
@@ -91,7 +92,7 @@ class TorchSharing:
         census = Census(met=[tensor], near=(), worth_a_walk=_WORTH_A_WALK)
         is_known = storage.resizable() and census.explains(seen)
         before = move_to_shared(storage, self._segments)
-        if not is_known:
+        if not is_known or are_others_at_work():
             keep(before, storage)
 
 
@@ -103,14 +104,6 @@ def _method(name: str, function: Callable[[torch.Tensor], Any]) -> Replacement:
         return function(tensor)
 
     return Replacement(torch.Tensor, name, method)
-
-
-def keep(before: torch.UntypedStorage, storage: torch.UntypedStorage) -> None:
-    """Keep the old memory of a storage as long as the storage.
-
-    What numpy made of a tensor holds that tensor, and so the storage; it goes on seeing the old memory.
-    """
-    storage.memory_before = before  # type: ignore[attr-defined]  # the object lives as long as the storage in C++
 
 
 def is_movable(storage: torch.UntypedStorage) -> bool:

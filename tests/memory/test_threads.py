@@ -1,0 +1,106 @@
+"""Operations that go on in other threads of the notebook while memory is moved."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from memory_notebook import Notebook, memory_of
+
+from nbshm.memory.threads import are_others_at_work
+
+LIMIT = 60
+
+
+@contextmanager
+def thread(work: Callable[[threading.Event], object], end: Callable[[], object]) -> Iterator[None]:
+    """Have a thread call `work`, which says when it has begun, until `end` has been called."""
+    begun = threading.Event()
+    running = threading.Thread(target=work, args=(begun,))
+    running.start()
+    assert begun.wait(LIMIT)
+    try:
+        yield
+    finally:
+        end()
+        running.join(LIMIT)
+        assert not running.is_alive()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait for a thread that is on its way."""
+    limit = time.monotonic() + LIMIT
+    while not holds():
+        assert time.monotonic() < limit
+        os.sched_yield()
+
+
+@contextmanager
+def thread_in_an_operation() -> Iterator[None]:
+    """Have a thread be in compiled code that was called from here."""
+    reader, writer = os.pipe()
+
+    def work(begun: threading.Event) -> None:
+        begun.set()
+        os.read(reader, 1)
+
+    with thread(work, lambda: os.write(writer, b"x")):
+        wait_until(are_others_at_work)
+        yield
+    os.close(reader)
+    os.close(writer)
+
+
+@contextmanager
+def thread_that_waits() -> Iterator[None]:
+    """Have a thread wait by means of the standard library."""
+    go = threading.Event()
+
+    def work(begun: threading.Event) -> None:
+        begun.set()
+        go.wait(LIMIT)
+
+    with thread(work, go.set):
+        wait_until(lambda: not are_others_at_work())
+        yield
+
+
+def test_a_thread_in_an_operation_is_at_work_and_one_that_waits_is_not():
+    assert not are_others_at_work()
+    with thread_that_waits():
+        assert not are_others_at_work()
+    with thread_in_an_operation():
+        assert are_others_at_work()
+    assert not are_others_at_work()
+
+
+def test_the_old_memory_of_a_tensor_is_kept_while_a_thread_may_work_on_it(notebook: Notebook):
+    notebook["t"] = torch.ones(4)
+    before = memory_of(notebook["t"])
+    with thread_in_an_operation():
+        notebook.run("t += 1", "t")
+    assert notebook["t"].tolist() == [2] * 4
+    storage = notebook["t"].untyped_storage()
+    assert storage.memory_before.data_ptr() == before != storage.data_ptr()
+    notebook["t"] = torch.ones(4)
+    notebook.run("t += 1", "t")
+    assert not hasattr(notebook["t"].untyped_storage(), "memory_before")
+
+
+def test_the_old_memory_is_kept_when_torch_moves_it(notebook: Notebook):
+    from nbshm.memory.plain_torch import PlainTorch
+
+    plain = PlainTorch(notebook.segments, keep=lambda _: None)
+    plain.install()
+    try:
+        tensor = torch.ones(4)
+        with thread_in_an_operation():
+            tensor.share_memory_()
+    finally:
+        plain.uninstall()
+    storage = tensor.untyped_storage()
+    assert storage.memory_before.data_ptr() != storage.data_ptr()
