@@ -35,4 +35,4 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     import torch
 
     if not torch.cuda.is_available():
-        pytest.skip("this machine has no GPU")
+        pytest.skip(f"torch {torch.__version__} finds no GPU here")

@@ -63,6 +63,14 @@ def test_what_ranks_had_that_failed_or_were_killed_is_freed_when_the_notebook_dr
     assert notebook.value("stand_in.allocated() - before") == 0
 
 
+def test_what_ranks_use_stays_until_they_have_ended_though_the_notebook_drops_it(notebook):
+    notebook.run("before = stand_in.allocated(); gpu = stand_in.ones(2); go_on = context.Event()").check()
+    cell(notebook, "go_on.wait(30); gpu.tolist()", "nprocs=2 background=job")
+    notebook.run("del gpu; go_on.set(); job.wait(); seen = list(job.results)").check()
+    assert notebook.value("seen") == [[1, 1]] * 2
+    assert notebook.value("stand_in.allocated() - before") == 0
+
+
 def test_a_rank_gives_up_what_it_drops(notebook):
     notebook.run("gpu = stand_in.ones(1)").check()
     cell(
