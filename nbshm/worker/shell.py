@@ -190,7 +190,8 @@ class WorkerShell(InteractiveShell):
         if result.error_before_exec is not None:
             raise result.error_before_exec.with_traceback(None)  # it has only the compiler's own frames
         result.raise_error()
-        return self.value
+        value, self.value = self.value, None
+        return value
 
     def _run(self, text: str) -> ExecutionResult:
         self.transformed = self.transform_cell(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import mmap
 import os
@@ -161,6 +162,9 @@ def _complete(module: ModuleType, plain: PlainMultiprocessing, seat: Seat) -> No
     """Add what every body finds beside the notebook's names, and let children of this process know all."""
     vars(module).update(rank=seat.rank, nprocs=seat.nprocs, nbshm=nbshm)
     plain.install()
+    # At the end of a program, as under spawn, torch frees nothing that a module holds, and complains if that
+    # was handed over by CUDA.
+    atexit.register(vars(module).clear)
 
 
 def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:

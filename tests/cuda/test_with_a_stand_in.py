@@ -34,12 +34,9 @@ def test_ranks_write_into_the_notebooks_tensor_in_run_after_run(notebook, method
         "before = stand_in.allocated()\n"
         "gpu = stand_in.ones(4); tail = gpu[2:]; model = {'weight': gpu, 'tail': tail}"
     ).check()
+    body = "gpu[rank] += 5; model['tail'][rank] += 1\nassert tail[rank] == gpu[2 + rank]"
     for _ in range(runs):
-        cell(
-            notebook,
-            "gpu[rank] += 5; model['tail'][rank] += 1\nassert tail[rank] == gpu[2 + rank]",
-            f"nprocs=2 start_method={method}",
-        )
+        cell(notebook, body, f"nprocs=2 start_method={method}")
     assert notebook.value("gpu.tolist()") == [1 + 5 * runs] * 2 + [1 + runs] * 2
     notebook.run("del gpu, tail, model").check()
     assert notebook.value("stand_in.allocated() - before") == 0
@@ -91,6 +88,22 @@ def test_results_are_copied_before_their_rank_ends_and_the_notebooks_own_are_its
     ]
     notebook.run("(own, made, part), other = _; own[0] = 7; made[0] = 8").check()
     assert notebook.value("(gpu.tolist(), part.tolist())") == ([1, 7, 1], [8])
+
+
+def test_what_a_spawned_rank_has_made_is_there_at_its_end_and_freed_then(notebook):
+    """Else torch complains, at the end of a program, of memory that others had."""
+    text = cell(
+        notebook,
+        "import atexit, os\n"
+        "class Told:\n"
+        "    def __del__(self, write=os.write): write(2, b'freed\\n')\n"
+        "made = stand_in.ones(3); made.told = Told(); del Told\n"
+        "atexit.register(lambda: print('last', made.numel()))\n"
+        "made[:1]",
+        "nprocs=1 start_method=spawn",
+    )
+    assert "last 3" in text
+    assert "freed" in text
 
 
 def test_a_rank_stays_until_what_it_has_sent_is_taken_and_given_back(notebook):
