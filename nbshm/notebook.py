@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nbshm.packing.lifts import Lifts
 
 _IPYTHON_NAMES = frozenset({"In", "Out", "_ih", "_oh", "_dh", "__builtins__"})
+_SHADOWED = frozenset({"exit", "quit", "get_ipython"})  # a person may have bound something else to them
 
 
 @dataclass(kw_only=True)
@@ -32,9 +33,11 @@ class Notebook:
         return Lifts()
 
     def has(self, name: str) -> bool:
-        """Tell whether a global is the person's: IPython puts some there, which a person may shadow."""
+        """Tell whether a global is the person's: IPython puts some there."""
         if name not in self.namespace or name in _IPYTHON_NAMES:
             return False
+        if name not in _SHADOWED:
+            return True
         value = self.namespace[name]
         home = attribute(value, "__module__") or attribute(type(value), "__module__")
         return not (type(home) is str and home.startswith("IPython."))

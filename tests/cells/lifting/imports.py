@@ -6,6 +6,8 @@ from math import sqrt as root
 from os import path as paths
 import torch.nn.functional as F
 import torch
+from IPython.display import HTML, clear_output, display as show
+page, bell = HTML("x"), (lambda: clear_output(wait=True))
 def normal(x):
     return scipy.stats.norm.cdf(x)
 def uses():
@@ -17,6 +19,8 @@ def uses():
 loads = importlib.import_module("json").loads
 # %%
 %%parallel out=back
+bell()
+assert show is display and HTML("y").data == "y" and page.data == "x"
 back = normal(0.0), uses(), loads("[1]"), scipy.stats.norm.cdf(0.0)
 # %%
 assert all(b == (0.5, uses(), [1], 0.5) for b in back), back
