@@ -6,7 +6,7 @@ import pytest
 from kernels import Kernel
 
 SETUP = """
-import os, socket, sqlite3, sys, threading, types, functools, dataclasses
+import ctypes, os, socket, sqlite3, sys, threading, types, functools, dataclasses
 import torch
 handle = open(os.devnull)
 binary = open(os.devnull, "rb")
@@ -45,6 +45,7 @@ class Method:
 bound = Method()
 bound.lock = lock
 use = bound.get
+library = ctypes.CDLL(None)
 before = set(globals())
 """
 
@@ -131,6 +132,13 @@ def refusing(shared_notebook: Kernel) -> Kernel:
         (
             "sock",
             f"cannot send 'sock' to the workers: socket.socket is an open socket {LINE}. {CONNECT}",
+        ),
+        (
+            "library",
+            (
+                f"cannot send 'library' to the workers: ctypes.CDLL is a library in this process {LINE}. "
+                "Load it inside the cell."
+            ),
         ),
         (
             "lines",

@@ -205,4 +205,14 @@ def _offset_in_file(array: np.memmap[Any, Any]) -> int | None:
 
 def reducers(reducer: ArrayReducer) -> dict[type, Callable[[Any], Reduced]]:
     """Return the reducers of one pickle, by exact type."""
-    return {np.ndarray: reducer.array, _RECARRAY: reducer.array, np.memmap: reducer.mapped}
+    return {
+        np.ndarray: reducer.array,
+        _RECARRAY: reducer.array,
+        np.memmap: reducer.mapped,
+        np.finfo: _reduce_limits,
+    }
+
+
+def _reduce_limits(limits: np.finfo[Any]) -> Reduced:
+    """Make them anew: numpy 2.4 pickles them, but they can't be unpickled."""
+    return np.finfo, (limits.dtype,)

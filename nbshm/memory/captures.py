@@ -130,7 +130,11 @@ class _LimitedFile(io.BytesIO):
 
 def _refusals() -> dict[type, Reducer]:
     """Return reducers for what other picklers would send as a copy, or as another process's own."""
-    reducers: dict[type, Reducer] = {io.TextIOWrapper: _reduce_text_file, socket.socket: _refuse_socket}
+    reducers: dict[type, Reducer] = {
+        io.TextIOWrapper: _reduce_text_file,
+        socket.socket: _refuse_socket,
+        ctypes.CDLL: _refuse_library,
+    }
     for stream in (sys.stdout, sys.stderr):
         reducers.setdefault(type(stream), _reduce_text_file)
     return reducers
@@ -143,6 +147,10 @@ def _reduce_text_file(file: Any) -> Any:
             return getattr, (sys, name)
     kind = f"{type(file).__module__}.{type(file).__qualname__}"
     raise Unsendable(f"{kind} is an open file", "Open it inside the cell.")
+
+
+def _refuse_library(_: ctypes.CDLL) -> Any:
+    raise Unsendable("ctypes.CDLL is a library in this process", "Load it inside the cell.")
 
 
 def _refuse_socket(_: socket.socket) -> Any:

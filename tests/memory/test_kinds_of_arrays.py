@@ -210,6 +210,7 @@ KINDS = [
         holds="it.a.data.tolist() == [1, 1, 0]",
     ),
     Kind(name="the masked constant", make="np.ma.masked", write="", holds="it is np.ma.masked"),
+    Kind(name="a type's limits", make="np.finfo('f4')", write="", holds="it.eps == np.finfo('f4').eps"),
     Kind(
         name="of a class with slots",
         make="tagged(np.zeros(3).view(Slotted), 'm')",
