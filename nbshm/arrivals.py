@@ -28,7 +28,7 @@ class Arrivals:
         return None if all(value is None for value in self.run.results) else Results(self.run.results)
 
     def bound(self, options: Options, tell: Callable[[str], None]) -> dict[str, list[Any]]:
-        """Return the lists by rank for the names of `out=`; nothing of a run that did not finish.
+        """Return the lists by rank for the names of `out=`; nothing of a run that did not come home whole.
 
         Raises
         ------
@@ -36,7 +36,7 @@ class Arrivals:
             No rank has bound one of the names.
 
         """
-        if self.run.ending != "finished":
+        if self.run.ending != "finished" or self.broken:
             return {}
         return {name: self._by_rank(name, options.nprocs, tell) for name in options.out}
 

@@ -124,6 +124,9 @@ def test_a_value_that_can_not_be_pickled_fails_its_rank_by_name(notebook: Kernel
     assert reply.error is not None
     assert f"the last expression can't come back to the notebook: {why} End the" in reply.error[1]
     assert "End the cell in ';'" in reply.error[1]
+    reply = notebook.run("%%parallel nprocs=2\nimport multiprocessing\nmultiprocessing.Pipe()")
+    assert reply.error is not None
+    assert "notebook: at [0], it is an open connection, which ends with its rank." in reply.error[1]
     reply = notebook.run("%%parallel nprocs=2\nimport torch\ntorch.empty(1, device='meta')")
     assert reply.error is not None
     assert "notebook: it is a meta tensor, which has no data. End the cell in ';'" in reply.error[1]
@@ -168,8 +171,11 @@ def test_what_is_part_of_an_autograd_graph_comes_back_without_it(notebook: Kerne
     assert "detached" not in reply.text
 
 
-def test_a_value_that_can_not_be_unpickled_is_told(notebook: Kernel) -> None:
-    reply = notebook.run("%%parallel nprocs=2\nFussy()")
+@pytest.mark.parametrize(
+    "cell", ["%%parallel nprocs=2\nFussy()", "%%parallel nprocs=2 out=made\nmade = Fussy()"]
+)
+def test_a_value_that_can_not_be_unpickled_is_told(notebook: Kernel, cell: str) -> None:
+    reply = notebook.run(cell)
     assert reply.error is not None
     assert reply.error[0] == "ParallelError"
     assert "can't be unpickled here: ValueError: not in this process" in reply.error[1]

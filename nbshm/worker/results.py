@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping as Names
+from multiprocessing.connection import Connection
 from types import FunctionType
 from typing import Any
 
@@ -18,6 +19,7 @@ from nbshm.memory.captures import PlainPickler, ValuePickler
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.reducers import reducers
 from nbshm.memory.segments import Segment
+from nbshm.refusals import Unsendable
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
 
@@ -66,6 +68,7 @@ class ResultPickling:
 
     def _pickle(self, value: Any, buffers: Buffers) -> bytes:
         found = reducers(buffers, lambda _: True, meet_graph=self._cut_graph)
+        found[Connection] = _refuse_connection
         pickler = ValuePickler(reference=self._reference, reducers=found)
         pickler.dump(value)
         return pickler.stream
@@ -95,3 +98,7 @@ class ResultPickling:
 def _is_plain(outcome: Outcome) -> bool:
     """Tell whether there is nothing in it that any pickler would treat in another way."""
     return all(type(value) in _PLAIN for value in (outcome.value, *outcome.out.values()))
+
+
+def _refuse_connection(_: Connection) -> Any:
+    raise Unsendable("it is an open connection, which ends with its rank")
