@@ -9,6 +9,7 @@ TORCH_ROOMS = tuple(
         "graphs",
         "lending",
         "nested",
+        "parametrized",
         "plain_tensors",
         "plain_torch",
         "sparse",

@@ -59,10 +59,10 @@ def reducers(
         found.update(arrays.reducers(array))
         found.finders.append(array.of_class)
     if "torch" in sys.modules:
-        from nbshm.memory import plain_tensors, tensors  # noqa: PLC0415  # import torch
+        from nbshm.memory import parametrized, plain_tensors, tensors  # noqa: PLC0415  # import torch
 
         plain = plain_tensors.PlainTensors(buffers=buffers)
         tensor = tensors.TensorReducer(buffers=buffers, plain=plain, meet_graph=meet_graph)
         found.update(tensors.reducers(tensor))
-        found.finders.append(tensor.of_class)
+        found.finders += [tensor.of_class, parametrized.of_class]
     return found

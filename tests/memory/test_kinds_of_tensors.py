@@ -62,6 +62,14 @@ def trained():
     optimizer.step()
     net.calls.zero_()
     return net, optimizer
+class Computing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
+        self.other = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3))
+def computed():
+    module = Computing()
+    return module, torch.optim.SGD(module.parameters(), lr=0.1)
 def hooked():
     leaf = torch.zeros(3, requires_grad=True)
     leaf.register_hook(double)
@@ -346,6 +354,18 @@ KINDS = [
         " and it[1].state[it[0].a.bias]['exp_avg'].tolist() == [4, 4]"
         " and it[1].param_groups[0]['lr'] == 0.5"
         " and it[0].a.weight is it[0].b.weight and 'passing' not in it[0].state_dict()",
+    ),
+    Kind(
+        name="modules with computed parameters",
+        make="computed()",
+        arrives="type(it[0].linear).__name__ == 'ParametrizedLinear'"
+        " and it[1].param_groups[0]['params'][0] is it[0].linear.bias",
+        write="norms = it[0].linear.parametrizations.weight\n"
+        "with torch.no_grad(): norms.original1[rank] = 5; norms.original0[rank] = 2\n"
+        "it[0].other.parametrizations.weight[0]._u[rank] = 1",
+        holds="(it[0].linear.weight[:2].norm(dim=1) - 2).abs().max() < 1e-5"
+        " and it[0].linear.parametrizations.weight.original1[:2].eq(5).all()"
+        " and it[0].other.parametrizations.weight[0]._u[:2].tolist() == [1, 1]",
     ),
     Kind(
         name="temporaries of __getstate__",
