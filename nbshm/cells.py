@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from nbshm.failures.frames import function_of
 from nbshm.jobs import Body, Origin
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _code_name(shell: InteractiveShell) -> str | None:
     while frame is not None:
         code = frame.f_code
         if (
-            code.co_name == "<module>"
+            function_of(code) == "<module>"
             and frame.f_globals is shell.user_ns
             and code.co_filename in linecache.cache
         ):

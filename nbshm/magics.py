@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, TypeVar
 
-from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+from IPython.core import completer
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
@@ -172,8 +174,10 @@ class MagicsInstallation:
         shell = self._shell = session.shell
         self._before = {kind: dict(table) for kind, table in shell.magics_manager.magics.items()}
         shell.register_magics(ParallelMagics(session))
-        self._matcher = _matcher(shell)
-        shell.Completer.custom_matchers.append(self._matcher)
+        # Versions of IPython before 8.6 ask nobody else.
+        self._matchers = [_matcher(shell)] if hasattr(completer, "context_matcher") else []
+        for matcher in self._matchers:
+            shell.Completer.custom_matchers.append(matcher)
         syntax_errors.install(shell)
 
     def close(self) -> None:
@@ -186,21 +190,24 @@ class MagicsInstallation:
                     table[name] = before[name]
                 else:
                     table.pop(name, None)
-        if self._matcher in self._shell.Completer.custom_matchers:
-            self._shell.Completer.custom_matchers.remove(self._matcher)
+        for matcher in self._matchers:
+            with contextlib.suppress(ValueError):
+                self._shell.Completer.custom_matchers.remove(matcher)
 
 
 def _matcher(shell: InteractiveShell) -> Any:
-    def match_options(context: CompletionContext) -> dict[str, Any]:
+    offer = partial(completer.SimpleCompletion, type="param")
+
+    def match_options(context: Any) -> dict[str, Any]:
         suggestions = suggest(context.text_until_cursor, shell.user_ns)
         if suggestions is None:
             return {"completions": []}
         return {
-            "completions": [SimpleCompletion(text=text, type="param") for text in suggestions.texts],
+            "completions": [offer(text=text) for text in suggestions.texts],
             "matched_fragment": suggestions.typed,
             "suppress": bool(suggestions.texts),
             "ordered": True,
         }
 
-    matcher: Any = context_matcher(identifier="nbshm.options")
+    matcher: Any = completer.context_matcher(identifier="nbshm.options")
     return matcher(match_options)

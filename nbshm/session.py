@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nbshm.cell_numbers import cell_numbers
 from nbshm.living import LivingRuns
 from nbshm.local_modules import LocalModules
 from nbshm.notebook import Notebook
@@ -29,7 +30,8 @@ class Session:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
-        self.notebook = Notebook(namespace=shell.user_ns, cells=CellNumbers(shell))
+        self._numbers = cell_numbers(shell)
+        self.notebook = Notebook(namespace=shell.user_ns, cells=self._numbers)
         self.launcher = Launcher()
         self.modules = LocalModules(self._autoreloaded)
         self.runs = LivingRuns()
@@ -45,6 +47,7 @@ class Session:
 
     def open(self) -> None:
         """Install the hooks and start what the first run would wait for, without waiting."""
+        self._closing.callback(self._numbers.close)
         self._closing.callback(self.launcher.close)
         self._closing.enter_context(self._plain)
         self._closing.enter_context(sharing_for(self))
@@ -114,24 +117,3 @@ class Session:
             self.shell.events.register("post_execute", plain_torch.look)
             self._closing.callback(self.shell.events.unregister, "post_execute", plain_torch.look)
             self.launcher.keeper.ensure_started()  # forked processes have tensors to send
-
-
-class CellNumbers(Mapping[str, int]):
-    """The execution counts of cells, by the file names that their code was compiled under."""
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        self._shell = shell
-
-    def __getitem__(self, filename: str) -> int:
-        label, name = self._shell.compile.format_code_name(filename) or ("", "")
-        if label != "Cell":
-            raise KeyError(filename)
-        return int(name.removeprefix("In[").removesuffix("]"))
-
-    def __iter__(self) -> Iterator[str]:
-        import linecache  # noqa: PLC0415  # the names are asked for one by one elsewhere
-
-        return (name for name in list(linecache.cache) if name in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

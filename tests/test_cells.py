@@ -1,9 +1,12 @@
-"""Where the body of a parallel cell lies in its cell."""
+"""Where the body of a parallel cell lies in its cell, and which number a cell has."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from nbshm.cell_numbers import cell_numbers
 from nbshm.cells import line_of_body
 
 
@@ -23,3 +26,24 @@ from nbshm.cells import line_of_body
 )
 def test_the_first_line_of_the_body_is_found(cell: str, source: str, line: int | None) -> None:
     assert line_of_body(cell, source) == line
+
+
+def test_cells_have_numbers_where_the_compiler_forgets_them():
+    hooks = []
+    shell = SimpleNamespace(
+        compile=SimpleNamespace(get_code_name=lambda raw, transformed, _: f"{raw} {transformed}"),
+        events=SimpleNamespace(
+            register=lambda _, hook: hooks.append(hook), unregister=lambda _, hook: hooks.remove(hook)
+        ),
+        history_manager=SimpleNamespace(input_hist_raw=["", "a", "b"]),
+        transform_cell=str.upper,
+        execution_count=3,
+    )
+    numbers = cell_numbers(shell)
+    assert (numbers["a A"], numbers["b B"], numbers.get("c\n C\n")) == (1, 2, None)
+    (before_a_cell,) = hooks
+    before_a_cell(SimpleNamespace(raw_cell="c\n", store_history=True))
+    before_a_cell(SimpleNamespace(raw_cell="a", store_history=False))
+    assert (numbers["c\n C\n"], numbers["a A"]) == (3, 1)
+    numbers.close()
+    assert hooks == []

@@ -137,7 +137,7 @@ def test_workers_run_a_local_module_as_it_is_on_disk_and_say_so(tmp_path: Path) 
         assert "helper.py" not in reply.text
 
 
-def as_from(notebook: Kernel, source: str, **metadata: str) -> str:
+def as_from(notebook: Kernel, source: str, **metadata: object) -> str:
     """Run a cell as a front end with a person before it does; a notebook names the cell."""
     session = notebook.client.session
     content = {"code": source, "silent": False, "store_history": True, "allow_stdin": True}
@@ -152,6 +152,8 @@ def test_each_front_end_is_shown_what_it_can_show(shared_notebook: Kernel) -> No
     live, story = page.check().displays
     assert WIDGET in live
     assert story["text/plain"] == "[ranks 0-1] said"
+    colab = shared_notebook.finish(as_from(shared_notebook, source, colab={"cell_id": "a"}))
+    assert colab.check().displays[-1] == story
     # A console passes over what replaces another output: it is given text, as it comes.
     console = shared_notebook.finish(as_from(shared_notebook, source)).check()
     assert (console.displays, console.stdout) == ([], "[ranks 0-1] said\n")

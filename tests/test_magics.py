@@ -28,7 +28,7 @@ nbshm.runner = sys.modules["nbshm.runner"] = types.ModuleType("nbshm.runner")
 nbshm.runner.run = run
 
 from nbshm.magics import MagicsInstallation
-from nbshm.session import CellNumbers
+from nbshm.cell_numbers import cell_numbers
 
 class Session:
     shell = get_ipython()
@@ -36,7 +36,7 @@ class Session:
     class launcher:
         stand_by = staticmethod(print)
     class notebook:
-        cells = CellNumbers(get_ipython())
+        cells = cell_numbers(get_ipython())
 
 before = {kind: dict(table) for kind, table in get_ipython().magics_manager.magics.items()}
 installation = MagicsInstallation(Session())

@@ -17,6 +17,13 @@ def test_a_parallel_cell_works_from_the_load_to_the_result(notebook: Kernel) -> 
     failed = notebook.run("%%parallel nprocs=2\nif rank == 1:\n    1 / 0")
     assert failed.error is not None
     assert failed.error[0] == "RankRaised"
+    assert failed.error[1].startswith("rank 1 failed at In [6] line 3")
     assert "ZeroDivisionError" in failed.error[2]
-    assert "UsageError" in notebook.run("%%parallel nprocs=0\nrank").stderr
+    failed = notebook.run("%%parallel nprocs=2\ndouble(double)")
+    assert failed.error is not None
+    assert "----> 2     return 2 * x" in failed.error[2]
+    notebook.run("file = open('/dev/null')").check()
+    refused = notebook.run("%%parallel nprocs=2\nfile.read()")
+    assert refused.error is not None
+    assert refused.error[0] == "CannotSend"
     notebook.run("%unload_ext nbshm").check()

@@ -176,7 +176,9 @@ def _all_cells() -> list[str]:
 def is_cell(filename: str) -> bool:
     """Tell whether `linecache` alone knows the text, which no file holds."""
     entry = linecache.cache.get(filename)
-    return entry is not None and len(entry) > 1 and entry[1] is None
+    if entry is None or len(entry) == 1:  # the text is read when it is asked for
+        return False
+    return entry[1] is None or filename in getattr(linecache, "_ipython_cache", ())  # of IPython 7
 
 
 def _statements(filename: str, name: str, kinds: tuple[type[_D], ...]) -> list[_Found[_D]]:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import TypeAlias
 
 from nbshm.own_code import is_library
@@ -91,6 +91,11 @@ def walk(link: TracebackType | None) -> Iterator[TracebackType]:
         link = link.tb_next
 
 
+def function_of(code: CodeType) -> str:
+    """Return the name of the function that code belongs to: of a cell's own `<module>`, as of a module's."""
+    return "<module>" if code.co_name.startswith("<cell line:") else code.co_name  # IPython 7's name
+
+
 def _frame(link: TracebackType, cells: Mapping[str, int], values: Values) -> Frame:
     code, line = link.tb_frame.f_code, link.tb_lineno or 0  # None for code without line numbers
     lines = linecache.getlines(code.co_filename, link.tb_frame.f_globals)
@@ -98,7 +103,7 @@ def _frame(link: TracebackType, cells: Mapping[str, int], values: Values) -> Fra
     return Frame(
         filename=code.co_filename,
         line=line,
-        function=code.co_name,
+        function=function_of(code),
         text=lines[line - 1].strip() if 0 < line <= len(lines) else "",
         cell=cells.get(code.co_filename),
         is_library=is_library(code.co_filename),

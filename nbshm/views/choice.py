@@ -23,8 +23,8 @@ def choose_view(shell: InteractiveShell) -> View:
 
     Under `%%capture` or `redirect_stdout` the person wants the ranks' output as text where it was sent.
     Consoles (qtconsole, jupyter console) ignore an output that is put in another's place, so a live view
-    would be all that they show; notebooks (JupyterLab, Notebook, VS Code) name the cell that they want run,
-    and consoles do not.
+    would be all that they show; notebooks (JupyterLab, Notebook, VS Code, Colab) name the cell that they
+    want run, and consoles do not.
     """
     request = _request(shell)
     if request is None or not _is_own_stdout():
@@ -33,7 +33,7 @@ def choose_view(shell: InteractiveShell) -> View:
         # Nobody at the keyboard: nbclient, nbconvert, papermill. They keep the state of every widget in the
         # saved notebook, of closed ones too, and so two equal runs would differ by how long they took.
         return PageView(patience=math.inf)
-    return PageView() if "cellId" in request["metadata"] else TextView()
+    return PageView() if _names_its_cell(request["metadata"]) else TextView()
 
 
 def showing_in_its_cell(shell: InteractiveShell, work: Callable[[], None]) -> Callable[[], None]:
@@ -61,6 +61,10 @@ def _request(shell: InteractiveShell) -> dict[str, Any] | None:
     if kernel is None:
         return None
     return {"content": {}, "metadata": {}, **(kernel.get_parent("shell") or {})}
+
+
+def _names_its_cell(metadata: dict[str, Any]) -> bool:
+    return "cellId" in metadata or "cell_id" in metadata.get("colab", {})
 
 
 def _is_own_stdout() -> bool:

@@ -1,0 +1,67 @@
+"""The execution counts of cells, by the file names that their code was compiled under."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+class CellNumbers(Mapping[str, int]):
+    """The numbers as the shell's compiler knows them."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._compiler: Any = shell.compile
+
+    def close(self) -> None:
+        """Leave the shell, where anything was done to it."""
+
+    def __getitem__(self, filename: str) -> int:
+        label, name = self._compiler.format_code_name(filename) or ("", "")
+        if label != "Cell":
+            raise KeyError(filename)
+        return int(name.removeprefix("In[").removesuffix("]"))
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in list(linecache.cache) if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class NotedNumbers(CellNumbers):
+    """The numbers for IPython 7, whose compiler forgets them but gives the same text the same name again.
+
+    Of cells that ran before, the history has the text, without newlines at the end.
+    """
+
+    def __init__(self, shell: Any) -> None:  # a type checker has a newer one
+        super().__init__(shell)
+        self._shell = shell
+        self._numbers: dict[str, int] = {}
+        for number, text in enumerate(shell.history_manager.input_hist_raw):
+            self._note(text, number)
+        shell.events.register("pre_run_cell", self._note_next)
+
+    def close(self) -> None:
+        """Note no more cells."""
+        self._shell.events.unregister("pre_run_cell", self._note_next)
+
+    def __getitem__(self, filename: str) -> int:
+        return self._numbers[filename]
+
+    def _note_next(self, info: Any) -> None:
+        if info.store_history:
+            self._note(info.raw_cell, self._shell.execution_count)
+
+    def _note(self, text: str, number: int) -> None:
+        name = self._compiler.get_code_name(text, self._shell.transform_cell(text), number)
+        self._numbers[name] = number
+
+
+def cell_numbers(shell: InteractiveShell) -> CellNumbers:
+    """Return the numbers of a shell's cells, to which later ones are added until it is closed."""
+    return CellNumbers(shell) if hasattr(shell.compile, "format_code_name") else NotedNumbers(shell)
