@@ -77,11 +77,11 @@ def build(steps: list[Step]) -> dict[str, Any]:
         if kind in BOXES:
             boxes.append(BOXES[kind](array, tensor))
         else:
-            made.append(_make(kind, array, tensor, number))
+            made.append(make(kind, array, tensor, number))
     return {f"v{number}": value for number, value in enumerate([*made, *boxes])}
 
 
-def _make(kind: str, array: Any, tensor: Any, number: int) -> Any:
+def make(kind: str, array: Any, tensor: Any, number: int) -> Any:
     """Make a value; where the other does not lend itself to the kind, a plain view of it."""
     try:
         if kind in NEW:
