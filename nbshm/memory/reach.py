@@ -92,7 +92,12 @@ def is_array_kind(kind: type) -> bool:
 
 
 def is_of_libraries(kind: type) -> bool:
-    """Tell whether the objects of a class are other libraries' own, which may hold anything."""
+    """Tell whether the objects of a class are other libraries' own, which may hold anything.
+
+    What nbshm's hold, a run's, is not theirs.
+    """
+    if str(_members_of(kind).get("__module__")).startswith("nbshm."):
+        return False
     known = (type, types.ModuleType, types.BuiltinFunctionType, *_WITH_CONTENTS)
     has_references = bool(_flags_of(kind) & _HAVE_GC)
     return has_references and not issubclass(kind, known) and not _layout(kind).has_attributes

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from memory_notebook import Notebook
+from memory_notebook import Notebook, pickled
 
+from nbshm.memory.buffers import Buffers
 from nbshm.memory.inventory import Entry, Inventory, Kept, take_inventory
 
 
@@ -75,6 +76,14 @@ def test_tensors_in_objects_of_libraries_are_told(notebook: Notebook):
     notebook.run("", "few")
     (entry,) = inventory(notebook, "few").entries
     assert (entry.name, entry.kind, entry.shape, entry.how) == ("few", "list", "2 tensors", "moved")
+
+
+def test_what_a_run_holds_is_told_by_its_own_names_alone(notebook: Notebook):
+    notebook["t"] = torch.zeros(3)
+    notebook["job"] = Buffers()
+    pickled(notebook["t"], notebook["job"])
+    notebook.run("", "t")
+    assert [entry.name for entry in inventory(notebook, "t").entries] == ["t"]
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of")  # is in prototype stage
