@@ -40,7 +40,7 @@ class KeeperProcess:
         None where none can be started: then queues work as they do without it.
         """
         with self._starting:
-            if self._process is None or self._process.poll() is not None:
+            if not self._is_there():
                 self.close()
                 with contextlib.suppress(OSError, ParallelError):
                     self._start()
@@ -62,6 +62,11 @@ class KeeperProcess:
         life, self._life = self._life, -1
         if life >= 0:
             os.close(life)
+
+    def _is_there(self) -> bool:
+        """Tell whether it lives, and can be spoken to: a cleaner of temporary files takes its socket."""
+        lives = self._process is not None and self._process.poll() is None
+        return lives and self._address is not None and os.path.exists(self._address)  # noqa: PTH110  # as below
 
     def _start(self) -> None:
         self._directory = Directory(self._sweeper)

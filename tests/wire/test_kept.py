@@ -121,6 +121,19 @@ def test_what_is_lost_is_told(keeper: KeeperProcess) -> None:
     writer.close()
 
 
+def test_a_keeper_whose_socket_was_cleared_away_is_followed_by_another(keeper: KeeperProcess) -> None:
+    before = keeper.address
+    assert before == keeper.ensure_started()
+    Path(before).unlink()
+    assert keeper.ensure_started() not in {None, before}
+    reader, writer = CONTEXT.Pipe(duplex=False)
+    writer.send(writer)
+    wait_until(lambda: held(keeper) == 2)
+    reader.recv().close()
+    reader.close()
+    writer.close()
+
+
 def test_without_a_keeper_the_sender_hands_out_itself(keeper: KeeperProcess) -> None:
     os.kill(keeper._process.pid, signal.SIGKILL)
     keeper._process.wait()
