@@ -130,6 +130,32 @@ def test_a_small_dev_shm_is_told_only_where_tensors_have_names_in_it(cramped: Ke
     cramped.run("%shm_strategy file_descriptor").check()
 
 
+def test_a_small_dev_shm_is_no_limit_for_the_batches_of_a_loader(cramped: Kernel) -> None:
+    cramped.run("""
+    from torch.utils.data import DataLoader, TensorDataset
+    data = TensorDataset(torch.arange(6.0)[:, None].expand(6, 5_000_000))
+    loader = DataLoader(data, batch_size=2, num_workers=2)
+    assert [batch[0][:, -1].tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5]]
+    assert free() == 64 << 20
+    """).check()
+
+
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+def test_room_that_others_have_taken_meanwhile_is_as_none_at_all(cramped: Kernel, strategy: str) -> None:
+    cramped.run(f"%shm_strategy {strategy}").check()
+    reply = cramped.run("""
+    import nbshm.memory.torch_limits
+    from unittest import mock
+    big = torch.ones(32 << 20)
+    with mock.patch("nbshm.memory.torch_limits.shared_memory_left", lambda: None):
+        big.share_memory_()
+    """)
+    assert (reply.error is None) is (strategy == "file_descriptor")
+    assert cramped.value("(int(big.sum()), big.is_shared())") == (32 << 20, strategy == "file_descriptor")
+    assert cramped.value("[name for name in os.listdir('/dev/shm') if name.startswith('torch_')]") == []
+    cramped.run("%shm_strategy file_descriptor").check()
+
+
 @pytest.mark.soak
 def test_two_gigabytes_fit_beside_a_small_dev_shm(cramped: Kernel) -> None:
     write_and_read(cramped, 2 << 30)

@@ -28,7 +28,7 @@ from nbshm.memory.lending import lendings, reduce_by_count
 from nbshm.memory.segments import Buffer, Segment, Segments
 from nbshm.memory.storages import keep, rebuild_empty, storage_over
 from nbshm.memory.threads import are_others_at_work
-from nbshm.memory.torch_limits import move_to_shared, reduce_by_torch
+from nbshm.memory.torch_limits import NewStorages, reduce_by_torch
 from nbshm.memory.torch_sharing import TorchSharing, is_movable
 from nbshm.wire.kept import KeptFd
 
@@ -44,16 +44,19 @@ class PlainTorch:
     def __init__(self, segments: Segments, *, keep: Callable[[int], KeptFd | None]) -> None:
         self._segments = segments
         self._keep = keep
-        self._sharing = TorchSharing(self._find, segments)
+        self._storages = NewStorages(segments)
+        self._sharing = TorchSharing(self._find, self._storages)
 
     def install(self) -> None:
         """Take the place of torch's reducer; doing it twice is fine."""
+        self._storages.install()
         self._sharing.install()
         ForkingPickler.register(torch.UntypedStorage, self.reduce)
 
     def uninstall(self) -> None:
         """Put torch's reducer back."""
         self._sharing.uninstall()
+        self._storages.remove()
         ForkingPickler.register(torch.UntypedStorage, reductions.reduce_storage)
 
     def reduce(self, storage: torch.UntypedStorage) -> Reduced:
@@ -62,7 +65,7 @@ class PlainTorch:
             return self._lend(storage) if storage.nbytes() else (rebuild_empty, (str(storage.device),))
         if is_movable(storage) and self._find(storage.data_ptr(), storage.nbytes()) is None:
             is_seen = not storage.resizable() or are_others_at_work()
-            before = move_to_shared(storage, self._segments)
+            before = self._storages.move(storage)
             if is_seen:
                 keep(before, storage)
         if storage.device.type == "cpu" and storage.nbytes() > 0:

@@ -6,10 +6,12 @@ open. When there is no room it has begun already: the file stays, or the process
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing.context import get_spawning_popen
 from typing import Any, TypeAlias
 
@@ -18,37 +20,75 @@ from torch.multiprocessing import reductions
 
 from nbshm.errors import NoRoom
 from nbshm.machine.descriptor_limit import are_fewer_left_than
+from nbshm.machine.shared_memory import DIRECTORY
 from nbshm.memory import strategies  # the module: its own import of torch may be what has led here
 from nbshm.memory.limits import Room, largest_file, memory_left, shared_memory_left
 from nbshm.memory.segments import Segments
 from nbshm.memory.storages import storage_over, swap
+from nbshm.replacing import Replacement
 
 Reduced: TypeAlias = tuple[Any, ...]
 
 _SPARE = 100  # descriptors that torch leaves to everything else; the receivers have not raised their limits
 _AT_A_START = 200  # of those that go with a process, which may have other things than storages
+_FULL = re.compile(r"unable to allocate shared memory\(shm\) for file </(\w+)>")
 _GONE = ("Broken pipe", "Connection reset by peer", "Connection refused")
 _switching = threading.Lock()  # the strategy is the process's, and queues are fed by threads
 
 
-def move_to_shared(storage: torch.UntypedStorage, segments: Segments) -> torch.UntypedStorage:
-    """Move a storage to shared memory of torch's, or to a segment, and return one over the old memory.
+class NewStorages(Replacement):
+    """Makes torch's new storages in shared memory, those of a loader's batches too, while it is installed.
 
-    Raises
-    ------
-    NoRoom
-        There is too little for it; nothing has been changed.
-
+    Where /dev/shm has no room for one, it lies in a segment.
     """
-    nbytes = storage.nbytes()
-    if _lacks_room(nbytes):
-        shared = storage_over(segments.create(nbytes).buffer, 0, nbytes)
-    else:
-        with _sharing_by_name(storage) if _must_have_name() else nullcontext(), _told_of_manager():
-            shared = torch.UntypedStorage._new_shared(nbytes)  # type: ignore[no-untyped-call]  # noqa: SLF001
-    shared.copy_(storage)
-    swap(storage, shared)
-    return shared
+
+    def __init__(self, segments: Segments) -> None:
+        self._segments = segments
+        super().__init__(torch.UntypedStorage, "_new_shared", self.make)
+
+    def make(self, nbytes: int, *, device: Any = "cpu") -> torch.UntypedStorage:
+        """Do what `UntypedStorage._new_shared` does.
+
+        Raises
+        ------
+        NoRoom
+            There is too little for it.
+
+        """
+        if torch.device(device).type == "cpu" and _lacks_room(nbytes):
+            return self._in_segment(nbytes)
+        try:
+            with _told_of_manager():
+                made: torch.UntypedStorage = self.original(nbytes, device=device)
+        except RuntimeError as error:
+            found = _FULL.search(str(error))
+            if found is None:
+                raise
+            _clear_away(found[1])
+            if strategies.strategy() != "file_descriptor":
+                raise
+            return self._in_segment(nbytes)
+        return made
+
+    def move(self, storage: torch.UntypedStorage) -> torch.UntypedStorage:
+        """Move a storage to a new one, and return one over the old memory.
+
+        Raises
+        ------
+        NoRoom
+            There is too little for it; nothing has been changed.
+
+        """
+        nbytes = storage.nbytes()
+        by_name = not _lacks_room(nbytes) and _must_have_name()
+        with _sharing_by_name(storage) if by_name else nullcontext():
+            shared = self.make(nbytes)
+        shared.copy_(storage)
+        swap(storage, shared)
+        return shared
+
+    def _in_segment(self, nbytes: int) -> torch.UntypedStorage:
+        return storage_over(self._segments.create(nbytes).buffer, 0, nbytes)
 
 
 def reduce_by_torch(storage: torch.UntypedStorage) -> Reduced:
@@ -81,6 +121,12 @@ def _check(room: Room | None, nbytes: int, other_remedy: str = "") -> None:
     if room is not None and nbytes > room.nbytes:
         what, remedy = "a tensor that is sent to another process", room.remedy + other_remedy
         raise NoRoom(what=what, needed=nbytes, available=room.nbytes, where=room.where, remedy=remedy)
+
+
+def _clear_away(name: str) -> None:
+    """Remove the file that torch had begun when others took the room for it."""
+    with suppress(OSError):
+        os.unlink(os.path.join(DIRECTORY, name))  # noqa: PTH108, PTH118  # a string of the system's
 
 
 @contextmanager

@@ -17,12 +17,12 @@ from torch.multiprocessing import reductions
 
 from nbshm.memory.buffers import Buffer
 from nbshm.memory.census import Census
-from nbshm.memory.segments import Segment, Segments
+from nbshm.memory.segments import Segment
 from nbshm.memory.sparse import reduce_sparse
 from nbshm.memory.storages import can_move, keep
 from nbshm.memory.tensors import rebuild_tensor
 from nbshm.memory.threads import are_others_at_work
-from nbshm.memory.torch_limits import move_to_shared
+from nbshm.memory.torch_limits import NewStorages
 from nbshm.replacing import Replacement
 
 Reduced: TypeAlias = tuple[Any, ...]
@@ -36,9 +36,9 @@ _KINDS = (torch.Tensor, torch.nn.Parameter)
 class TorchSharing:
     """What stands before torch's methods and reducers of tensors, from `install` to `uninstall`."""
 
-    def __init__(self, find: Find, segments: Segments) -> None:
+    def __init__(self, find: Find, storages: NewStorages) -> None:
         self._find = find
-        self._segments = segments
+        self._storages = storages
         self._share_memory = _method("share_memory_", self.share)
         self._is_shared = _method("is_shared", self.is_shared)
 
@@ -91,7 +91,7 @@ class TorchSharing:
         seen = Buffer(address=0, nbytes=0, kind="storage", keeper=storage, writeable=True, holders=[tensor])
         census = Census(met=[tensor], near=(), worth_a_walk=_WORTH_A_WALK)
         is_known = storage.resizable() and census.explains(seen)
-        before = move_to_shared(storage, self._segments)
+        before = self._storages.move(storage)
         if not is_known or are_others_at_work():
             keep(before, storage)
 

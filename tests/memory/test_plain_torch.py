@@ -105,3 +105,4 @@ def test_uninstalling_puts_everything_of_torch_back(hooked):
     assert table[torch.Tensor] is table[torch.nn.Parameter] is reductions.reduce_tensor
     assert torch.Tensor.share_memory_.__module__ == torch.Tensor.is_shared.__module__ == "torch._tensor"
     assert not hasattr(torch.Tensor.is_shared, "__wrapped__")
+    assert torch.UntypedStorage._new_shared.__module__ == "torch.storage"

@@ -143,6 +143,6 @@ def test_so_it_is_where_memory_is_shared_without_being_sent(monkeypatch):
     def fail(_):
         raise RuntimeError("Broken pipe")
 
-    monkeypatch.setattr(torch.UntypedStorage, "_new_shared", fail)
+    monkeypatch.setattr(torch.UntypedStorage, "_new_using_fd_cpu", fail)
     with pytest.raises(RuntimeError, match=r"torch_shm_manager.* has ended"):
         torch.zeros(4).share_memory_()
