@@ -9,7 +9,6 @@ in multiprocessing's books: `active_children()` and the wait at the kernel's exi
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import os
 import socket
@@ -104,6 +103,7 @@ class _ForkserverPopen(popen_forkserver.Popen):
         # The base's would flush the kernel's streams first, which waits for another thread; only a process
         # that is forked from this one has what they hold.
         self._fds = []
+        self._pid: int | None = None
         self.returncode = None
         self._server = server
         self._launch(worker)
@@ -116,10 +116,15 @@ class _ForkserverPopen(popen_forkserver.Popen):
         with open(child.data, "wb") as to_child:  # noqa: PTH123  # a descriptor, not a path
             to_child.write(data)
 
-    @functools.cached_property
+    @property
     def pid(self) -> int:  # type: ignore[override]  # it is known later than the base knows it
-        """The process id, which the server tells when it has forked."""
-        return int(forkserver.read_signed(self.sentinel))
+        """The process id, which the server tells when it has forked; until then it is waited for.
+
+        `functools.cached_property` has a lock for its class before Python 3.12: all would wait for one.
+        """
+        if self._pid is None:
+            self._pid = int(forkserver.read_signed(self.sentinel))
+        return self._pid
 
 
 class _SpawnPopen(popen_spawn_posix.Popen):

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -135,10 +137,20 @@ def test_a_server_that_has_imported_more_follows_once_it_is_there(launcher_of_it
     assert launcher_of_its_own._server.next is None
 
 
-def test_a_server_that_never_comes_is_not_waited_for_at_the_end(launcher_of_its_own):
+def test_a_server_that_never_comes_is_waited_for_neither_by_a_run_nor_at_the_end(
+    launcher_of_its_own, monkeypatch
+):
+    is_waited_for = threading.Event()
+
+    def read_signed(fd, read=forkserver.read_signed):
+        is_waited_for.set()
+        return read(fd)
+
+    monkeypatch.setattr(forkserver, "read_signed", read_signed)
     launcher_of_its_own.stand_by(2, ["slow_to_import"])
     coming = launcher_of_its_own._server.next.pid
-    assert len(pids_of_a_run(launcher_of_its_own, 1)) == 1  # a run does not wait for it either
+    assert is_waited_for.wait(30)  # by the thread that is to have workers stand by
+    assert len(pids_of_a_run(launcher_of_its_own, 1)) == 1
     launcher_of_its_own.close()
     assert not Path(f"/proc/{coming}").exists()
     assert len(launcher_of_its_own._standby) == 0
