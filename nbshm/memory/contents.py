@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from nbshm.memory.naming import steps_from
 from nbshm.memory.reach import is_array, is_of_libraries, reachable
+
+_MOST = 100_000  # objects that those of libraries lead to (the nodes of a graph, say): a second at most
 
 
 def tensors_and_arrays(value: Any) -> Iterator[Any]:
@@ -39,7 +42,8 @@ def _found(value: Any) -> Iterator[Any]:
         else:
             of_libraries.append(part)
     if torch:
-        yield from (part for part in steps_from(*of_libraries) if issubclass(type(part), torch.Tensor))
+        near = itertools.islice(steps_from(*of_libraries), _MOST)
+        yield from (part for part in near if issubclass(type(part), torch.Tensor))
 
 
 def arrays_of_libraries(value: Any) -> list[Any]:
