@@ -8,7 +8,7 @@ import pytest
 from kernels import Kernel, kernel
 
 SETUP = """
-import threading
+import enum, threading
 import numpy as np, torch
 tensor, array, held = torch.zeros(4), np.zeros(4), [np.zeros(4)]
 model = torch.nn.Linear(2, 2)
@@ -44,6 +44,10 @@ def point(index, points=torch.utils.data.TensorDataset(torch.zeros(2))):
 class Points:
     points = torch.utils.data.TensorDataset(torch.zeros(2))
 
+class Colour(enum.Enum):
+    RED = 1
+
+Colour.RED.seen = np.zeros(2)
 box = Box()
 """
 HEAD = "%%parallel nprocs=2 start_method=fork"
@@ -67,10 +71,12 @@ def test_what_ranks_write_is_in_the_notebook(forking: Kernel) -> None:
 
 
 def test_what_functions_and_classes_hold_is_shared(forking: Kernel) -> None:
-    forking.run(f"{HEAD}\nlearn(rank); point(rank); point(rank, Points.points)").check()
+    source = "learn(rank); point(rank); point(rank, Points.points); Colour.RED.seen[rank] = 1"
+    forking.run(f"{HEAD}\n{source}").check()
     assert forking.value(
         "[points.tensors[0].tolist() for points in (point.__defaults__[0], Points.points)]"
     ) == [[1.0, 2.0], [1.0, 2.0]]
+    assert forking.value("Colour.RED.seen.tolist()") == [1.0, 1.0]
     assert forking.value("learn.__defaults__[0].weight.tolist()") == [[1.0, 1.0], [2.0, 2.0]]
 
 

@@ -60,7 +60,7 @@ def _docstring(
 def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[CodeType]) -> State:
     bound, written = _bound(statement), _methods(statement)
     is_alone = _makes_all_itself(statement, definition)
-    changed, added = dict(_of_members(definition)), {}
+    changed, added = _of_members(definition, functions), {}
     for name, value in vars(definition).items():
         if name in written and _is_patched(value, written[name], functions):
             changed[name] = value
@@ -72,17 +72,23 @@ def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[
     return State(changed=changed, added=added, removed=removed, registered=tuple(_registered(definition)))
 
 
-def _of_members(definition: type) -> Iterator[tuple[str, Any]]:
-    """Yield what the members of an enum have beyond what makes them members, each by its dotted name."""
+def _of_members(definition: type, functions: Sequence[CodeType]) -> dict[str, Any]:
+    """Return what the members of an enum have; of what its methods give them anew, only what is plain."""
+    given = {name for code in functions for name in code.co_names}
+    return {
+        f"{member}.{name}": value
+        for member, name, value in attributes_of_members(definition)
+        if name not in given or isinstance(value, _PLAIN)
+    }
+
+
+def attributes_of_members(definition: type) -> Iterator[tuple[str, str, Any]]:
+    """Yield a member of an enum, an attribute that does not make it one, and its value; of others nothing."""
     if isinstance(definition, enum.EnumMeta):
         members: Mapping[str, Any] = definition.__members__
-        for name, member in members.items():
-            own = ((key, value) for key, value in vars(member).items() if not _is_enums(key))
-            yield from ((f"{name}.{key}", value) for key, value in own)
-
-
-def _is_enums(name: str) -> bool:
-    return name.startswith("_") and name.endswith("_")
+        for member, value in members.items():
+            own = (name for name in vars(value) if not (name.startswith("_") and name.endswith("_")))
+            yield from ((member, name, vars(value)[name]) for name in own)
 
 
 def _registered(definition: type) -> Iterator[type]:

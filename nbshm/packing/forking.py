@@ -20,6 +20,7 @@ from typing import Any
 from nbshm.attributes import found_at
 from nbshm.definitions.by_value import reduce_function
 from nbshm.definitions.names import code_names
+from nbshm.definitions.states import attributes_of_members
 from nbshm.jobs import Cell, Program, State, Tail
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.contents import tensors_and_arrays
@@ -105,8 +106,10 @@ def _states(
 
 
 def _attributes(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield what may hold arrays among the attributes of a class of the notebook; those of an enum stay."""
-    if kind.__module__ == "__main__" and not isinstance(kind, enum.EnumMeta):
+    """Yield what may hold arrays among the attributes of a class of the notebook, or of an enum's members."""
+    if isinstance(kind, enum.EnumMeta):
+        yield from ((f"{member}.{name}", value) for member, name, value in attributes_of_members(kind))
+    elif kind.__module__ == "__main__":
         yield from ((n, v) for n, v in vars(kind).items() if type(v) is not FunctionType and _holds_arrays(v))
 
 
