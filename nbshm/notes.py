@@ -12,8 +12,16 @@ from pathlib import PurePath
 from typing import Any
 
 from nbshm.failures.reports import Raised, RankFailure
-from nbshm.failures.stacks import Dump, RankStack, Reader, frames_of_other_threads, stacks_in_words
+from nbshm.failures.stacks import (
+    Dump,
+    RankStack,
+    Reader,
+    frames_of,
+    frames_of_other_threads,
+    stacks_in_words,
+)
 from nbshm.failures.tracebacks import ExceptionReport
+from nbshm.failures.waits import TAKER, what_it_waits_for
 from nbshm.options import Options
 from nbshm.words import listed, with_article, without_colours
 
@@ -97,7 +105,12 @@ def about_stillness(stacks: Sequence[RankStack], *, may_be_fed: bool) -> str | N
 
 
 def about_lingering(dump: Dump | None, reader: Reader) -> str | None:
-    """Say which code keeps a rank's process from ending after its result; None if none of cells does."""
+    """Say what keeps a rank's process from ending after its result; None if nothing of the person's does."""
+    if dump and what_it_waits_for(frames_of(dump, reader)) is TAKER:
+        return (
+            f"it has finished, and waits for {TAKER.what}. Take it in another rank, or in the notebook "
+            "while the ranks run (background=job)."
+        )
     others = frames_of_other_threads(dump, reader) if dump else []
     if not others:
         return None

@@ -158,7 +158,7 @@ def _what_they_do(stack: RankStack, ranks: Sequence[int]) -> str:
     if stack.stuck:
         return f"{be} in compiled code that lets no Python code run:"
     if stack.waits_for is not None:
-        return f"{verb_for(ranks, 'waits', 'wait')} for {stack.waits_for.what}:"
+        return f"{verb_for(ranks, 'waits', 'wait')} for {stack.waits_for.what}{':' if _shown(stack) else '.'}"
     return f"{be} at:" if stack.frames else f"{be} in no code of the notebook."
 
 

@@ -24,6 +24,7 @@ class Wait:
 
 BARRIER = Wait(what="the barrier", waker="ranks")
 PROCESS = Wait(what="another process to end", waker="anyone")
+TAKER = Wait(what="someone to take what was put on a queue", waker="processes")
 _LOCK = Wait(what="the run's lock", waker="ranks")
 _LOOP = Wait(what="its turn in a shared loop (claim)", waker="ranks")
 _COLLECTIVE = Wait(what="the other ranks in a collective operation", waker="ranks")
@@ -44,6 +45,7 @@ _KNOWN: dict[tuple[str, str | None], Wait] = {
     ("nbshm/worker/acquiring.py", "acquire"): _SYNCHRONIZATION,
     ("multiprocessing/queues.py", "get"): _QUEUE,
     ("multiprocessing/queues.py", "put"): _FULL_QUEUE,
+    ("multiprocessing/queues.py", "_finalize_join"): TAKER,
     ("multiprocessing/synchronize.py", None): _SYNCHRONIZATION,
     ("multiprocessing/connection.py", "recv"): _CONNECTION,
     ("multiprocessing/connection.py", "recv_bytes"): _CONNECTION,

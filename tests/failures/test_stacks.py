@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import faulthandler
+import multiprocessing
 import tempfile
 import threading
+import time
 
 from nbshm.failures.stacks import Dump, RankStack, Reader, Stacks, frames_at_death, frames_of, stack_of
 from nbshm.failures.waits import Wait
@@ -111,8 +113,8 @@ def test_ranks_that_wait_for_each_other_are_a_deadlock():
     told = about_stillness([waiting(0, "ranks"), waiting(1, "processes")], may_be_fed=False)
     assert told == (
         "This looks like a deadlock: each rank waits, and none is left to wake another.\n"
-        "rank 0 waits for the barrier:\n"
-        "rank 1 waits for the barrier:"
+        "rank 0 waits for the barrier.\n"
+        "rank 1 waits for the barrier."
     )
 
 
@@ -138,6 +140,28 @@ Thread 0x00000000000000aa (most recent call first):
     )
     assert about_lingering(dump(QUEUE), READER) is None
     assert about_lingering(None, READER) is None
+
+
+def test_a_queue_that_nobody_reads_is_what_keeps_a_finished_rank():
+    queue, text = multiprocessing.get_context("spawn").Queue(), ""
+    queue.put(bytes(1 << 20))
+    queue.close()
+    leaving = threading.Thread(target=queue.join_thread)
+    leaving.start()
+    limit = time.monotonic() + 10
+    with tempfile.TemporaryFile() as file:
+        while "_finalize_join" not in text:
+            assert time.monotonic() < limit, text
+            faulthandler.dump_traceback(file=file, all_threads=True)
+            file.seek(0)
+            text = file.read().decode()
+    told = about_lingering(Dump(text=text, thread=leaving.ident), READER)
+    queue._reader.recv_bytes()
+    leaving.join()
+    assert told == (
+        "it has finished, and waits for someone to take what was put on a queue. "
+        "Take it in another rank, or in the notebook while the ranks run (background=job)."
+    )
 
 
 def test_a_line_that_calls_itself_is_told_once() -> None:
