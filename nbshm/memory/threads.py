@@ -24,7 +24,7 @@ def are_others_at_work() -> bool:
 def _may_be_at_work(innermost: FrameType) -> bool:
     frame: FrameType | None = innermost
     if _package(innermost) in sys.stdlib_module_names:
-        return False
+        return innermost.f_code.co_name == "run"  # of a thread or an executor: its target is compiled code
     while frame is not None:
         filename = frame.f_code.co_filename
         if _package(frame) == "torch" or not (is_library(filename) or filename.startswith(OWN_DIRECTORY)):

@@ -6,29 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import pytest
 import torch
 from memory_notebook import Notebook, memory_of
 
 from nbshm.memory.threads import are_others_at_work
 
 LIMIT = 60
-
-
-@contextmanager
-def thread(work: Callable[[threading.Event], object], end: Callable[[], object]) -> Iterator[None]:
-    """Have a thread call `work`, which says when it has begun, until `end` has been called."""
-    begun = threading.Event()
-    running = threading.Thread(target=work, args=(begun,))
-    running.start()
-    assert begun.wait(LIMIT)
-    try:
-        yield
-    finally:
-        end()
-        running.join(LIMIT)
-        assert not running.is_alive()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -39,43 +26,50 @@ def wait_until(holds: Callable[[], bool]) -> None:
         os.sched_yield()
 
 
+def read(descriptor: int, length: int) -> bytes:
+    return os.read(descriptor, length)
+
+
 @contextmanager
-def thread_in_an_operation() -> Iterator[None]:
-    """Have a thread be in compiled code that was called from here."""
+def thread_in_an_operation(target: Callable[[int, int], bytes] = read) -> Iterator[None]:
+    """Have a thread be in compiled code, which a function here has called, or which is its target."""
     reader, writer = os.pipe()
-
-    def work(begun: threading.Event) -> None:
-        begun.set()
-        os.read(reader, 1)
-
-    with thread(work, lambda: os.write(writer, b"x")):
-        wait_until(are_others_at_work)
-        yield
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(target, reader, 1)
+        try:
+            wait_until(are_others_at_work)
+            yield
+        finally:
+            os.write(writer, b"x")
     os.close(reader)
     os.close(writer)
 
 
 @contextmanager
 def thread_that_waits() -> Iterator[None]:
-    """Have a thread wait by means of the standard library."""
-    go = threading.Event()
+    """Have a thread wait by means of the standard library, which a function here has called."""
+    begun, go = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(lambda: [begun.set(), go.wait(LIMIT)])
+        try:
+            assert begun.wait(LIMIT)
+            wait_until(lambda: not are_others_at_work())
+            yield
+        finally:
+            go.set()
 
-    def work(begun: threading.Event) -> None:
-        begun.set()
-        go.wait(LIMIT)
 
-    with thread(work, go.set):
-        wait_until(lambda: not are_others_at_work())
-        yield
-
-
-def test_a_thread_in_an_operation_is_at_work_and_one_that_waits_is_not():
+@pytest.mark.parametrize("target", [read, os.read])
+def test_a_thread_in_an_operation_is_at_work(target):
     assert not are_others_at_work()
-    with thread_that_waits():
-        assert not are_others_at_work()
-    with thread_in_an_operation():
+    with thread_in_an_operation(target):
         assert are_others_at_work()
     assert not are_others_at_work()
+
+
+def test_a_thread_that_waits_is_not_at_work():
+    with thread_that_waits():
+        assert not are_others_at_work()
 
 
 def test_the_old_memory_of_a_tensor_is_kept_while_a_thread_may_work_on_it(notebook: Notebook):
