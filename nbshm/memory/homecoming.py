@@ -66,6 +66,16 @@ class OwnMemory:
             original=original,
         )
 
+    def whereabouts(self, region: Region) -> tuple[int, int]:
+        """Return where the memory of a region is now, and how much of it.
+
+        The notebook may have resized a storage meanwhile, or had torch move it (`share_memory_()`).
+        """
+        first, *others = (self._buffers[number] for number in region.numbers)
+        if others or first.kind != "storage":
+            return region.address, region.nbytes
+        return first.keeper.data_ptr(), min(first.keeper.nbytes(), region.nbytes)
+
     @cached_property
     def _exact(self) -> dict[Place, int]:
         return {place: number for number, place in enumerate(self.places)}

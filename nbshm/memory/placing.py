@@ -103,8 +103,8 @@ class Placement:
         """
         for spot in self._spots:
             if spot.back and isinstance(spot.home, Segment):
-                region = spot.region
-                copy(to=region.address, source=spot.home.address + spot.offset, nbytes=region.nbytes)
+                to, nbytes = self._own.whereabouts(spot.region)
+                copy(to=to, source=spot.home.address + spot.offset, nbytes=nbytes)
 
     def close(self) -> None:
         """Give up what only the run needed; memory that was moved stays as long as the notebook uses it."""

@@ -110,6 +110,22 @@ def test_what_will_be_copied_back_does_not_move_though_nothing_else_holds_it_any
     assert memory_of(notebook["x"]) != before
 
 
+@pytest.mark.parametrize("length", [6, 1 << 20])
+def test_a_storage_is_copied_back_to_where_it_is_when_the_notebook_has_resized_it(notebook, length):
+    notebook["t"] = torch.zeros(4)
+    holder = [[notebook["t"][:2]]]
+    payload, placement = notebook.place("t")
+    with placement:
+        assert placement.mirrored
+        notebook["t"].resize_(length)[4:] = 7
+        child = notebook._children[0]
+        child.send(payload, placement, "t += 1")
+        child.receive(placement)
+        placement.copy_back()
+    assert notebook["t"][:6].tolist() == [1, 1, 1, 1, 7, 7]
+    assert holder[0][0].tolist() == [1, 1]
+
+
 def test_nothing_is_copied_back_where_memory_cannot_be_written(notebook):
     with mmap.mmap(-1, 4096, prot=mmap.PROT_READ) as constant, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns that the buffer can't be written
