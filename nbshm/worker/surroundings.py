@@ -135,8 +135,12 @@ def _seed(seeds: Seeds, rank: int, watch: ImportWatch) -> None:
 
 
 def _seed_torch(torch: Any, seed: int) -> None:
-    accelerator: Any = getattr(torch, "accelerator", None)  # that of torch 2.6 starts CUDA when it is asked
-    if hasattr(accelerator, "current_device_index") and accelerator.current_accelerator() is None:
-        torch.default_generator.manual_seed(seed)  # all there is to seed, if this torch knows no devices
+    if _knows_no_devices(torch):
+        torch.default_generator.manual_seed(seed)  # all there is to seed
     else:
         torch.manual_seed(seed)
+
+
+def _knows_no_devices(torch: Any) -> bool:
+    """Tell whether torch was built for the CPU alone; torch 2.6 starts CUDA when asked, before the fork."""
+    return bool(torch.__version__ >= (2, 7)) and torch.accelerator.current_accelerator() is None
