@@ -203,5 +203,6 @@ def _share(storage: torch.UntypedStorage) -> CudaHandle:
 
 def _open(handle: CudaHandle) -> torch.UntypedStorage:
     torch.cuda.init()  # type: ignore[no-untyped-call]
-    storage: torch.UntypedStorage = torch.UntypedStorage._new_shared_cuda(*handle)  # noqa: SLF001  # likewise
-    return storage
+    storage = torch.UntypedStorage._new_shared_cuda(*handle)  # noqa: SLF001  # likewise
+    # In torch 2.6, say, that object is another one than tensors tell: weak references to it end too early.
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage).untyped_storage()
