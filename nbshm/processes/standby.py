@@ -48,7 +48,7 @@ class Standby:
         self._drop(many)
         if self._timer is not None:
             self._timer.cancel()
-        if len(self) < many:
+        if len(self) < many and not self._filling.locked():  # who fills looks at how many are wanted
             self._timer = threading.Timer(_MOMENT, self._fill)
             self._timer.daemon = True
             self._timer.start()

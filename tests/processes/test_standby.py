@@ -12,6 +12,7 @@ from crews import supervised, wait_until_gone
 
 from nbshm.machine.proc import is_stopped
 from nbshm.processes.launcher import Launcher
+from nbshm.processes.standby import Standby
 
 
 @pytest.fixture
@@ -154,3 +155,22 @@ def test_a_server_that_never_comes_is_waited_for_neither_by_a_run_nor_at_the_end
     launcher_of_its_own.close()
     assert not Path(f"/proc/{coming}").exists()
     assert len(launcher_of_its_own._standby) == 0
+
+
+def test_runs_that_end_while_workers_are_made_start_no_thread_each():
+    is_made, may_go_on = threading.Event(), threading.Event()
+
+    def make():
+        is_made.set()
+        assert may_go_on.wait(30)
+        raise EOFError
+
+    standby = Standby(make)
+    before = threading.active_count()
+    standby.want(2)
+    assert is_made.wait(30)
+    for _ in range(5):
+        standby.want(2)
+    assert threading.active_count() == before + 1
+    may_go_on.set()
+    standby.close()
