@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbshm.definitions.names import Names, cell_names
 from nbshm.definitions.statements import POSTPONED
-from nbshm.definitions.writes import written_names
+from nbshm.definitions.writes import Write, writes
 from nbshm.jobs import Body
 from nbshm.options import OptionError, Options
 from nbshm.packing import Needs
@@ -26,10 +26,10 @@ _HISTORIES = frozenset({"Out", "_oh"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What a cell needs, and the notebook's names into whose values it writes."""
+    """What a cell needs, and its writes into the notebook's values."""
 
     needs: Needs
-    written: frozenset[str]
+    writes: tuple[Write, ...]
 
 
 def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
@@ -56,7 +56,8 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
         optional=(names.perhaps_bound | (names.annotated - names.reads)) - set(options.send),
         extra=_history(tree, shell.user_ns),
     )
-    return Analysis(needs=needs, written=written_names(tree) & names.reads - names.binds)
+    own = names.reads - names.binds
+    return Analysis(needs=needs, writes=tuple(write for write in writes(tree) if write.name in own))
 
 
 def _parsed(body: Body, shell: InteractiveShell, flags: int) -> ast.Module:

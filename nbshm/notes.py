@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,17 +34,19 @@ _MISSING = re.compile(r"name '(\w+)' is not defined")
 
 
 def before_start(
-    options: Options, names: AbstractSet[str], written: AbstractSet[str], namespace: Mapping[str, Any]
+    options: Options, names: AbstractSet[str], private: Mapping[str, str], namespace: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield what a person should know before the run starts; `written` names the cell writes into."""
+    """Yield what a person should know before the run starts.
+
+    `private` are the kinds of what the cell writes into and each rank has its own of.
+    """
     yield from options.warnings
-    for name in sorted(written):
-        kind = _private_kind(namespace.get(name))
-        if kind:
-            yield (
-                f"What the cell writes into {name} ({with_article(kind)}) stays in the ranks. "
-                "To get it back, write into an array or a tensor, end the cell in the value, or use out=."
-            )
+    if private:
+        what = listed([f"{name} ({with_article(kind)})" for name, kind in private.items()])
+        yield (
+            f"What the cell writes into {what} stays in the ranks. "
+            "To get it back, write into an array or a tensor, end the cell in the value, or use out=."
+        )
     if options.nprocs > 1:
         for name in sorted(names):
             yield from _about_several_ranks(name, namespace.get(name))
@@ -59,7 +60,7 @@ def _about_several_ranks(name: str, value: Any) -> Iterator[str]:
     if _has_gradients(value):
         yield (
             f"{name} has gradients already, so the ranks share them and write over each other's. "
-            f"Call {name}.zero_grad() before the cell: then each rank has its own."
+            f"Call {name}.zero_grad() before the cell, or first in it: then each rank has its own."
         )
 
 
@@ -136,20 +137,6 @@ def _missing_name(report: ExceptionReport) -> str | None:
         return report.message.strip("'\"")
     found = _MISSING.search(report.message) if report.type_name == "NameError" else None
     return found[1] if found else None
-
-
-def _private_kind(value: Any) -> str | None:
-    """Say what kind of value each rank has a copy of its own of; None if writes are shared."""
-    if type(value) in (list, dict, set, collections.deque, collections.Counter, collections.defaultdict):
-        return type(value).__name__
-    if type(value).__module__.partition(".")[0] == "pandas" and type(value).__name__ in (
-        "DataFrame",
-        "Series",
-    ):
-        return type(value).__name__
-    if type(value).__module__ == "numpy" and value.dtype.hasobject:
-        return "object array"
-    return None
 
 
 def _has_gradients(value: Any) -> bool:

@@ -27,6 +27,7 @@ from nbshm.living import LivingRun
 from nbshm.notebook import Notebook
 from nbshm.options import Options
 from nbshm.packing.forking import as_fork_allows
+from nbshm.private_writes import private_writes
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
 from nbshm.processes.workers import Workers
@@ -270,7 +271,8 @@ class RunUnderWay:
 
 
 def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Iterator[str]:
-    yield from notes.before_start(task.options, departure.names, task.analysis.written, namespace)
+    private = private_writes(task.analysis.writes, namespace)
+    yield from notes.before_start(task.options, departure.names, private, namespace)
     yield from notes.about(departure.edited, departure.private)
     if task.options.background:
         yield from notes.about_mirrors(departure.mirrored)

@@ -30,7 +30,7 @@ def test_writes_that_stay_in_the_ranks_are_told(
 
 def test_writes_that_are_shared_need_no_word(shared_notebook: Kernel) -> None:
     shared_notebook.run("import numpy as np; held = {'a': np.zeros(2)}; array = np.zeros(2)").check()
-    body = "held['a'][rank] = 1\narray[rank] = 1\nown = []\nown.append(rank)"
+    body = "held['a'][rank] = 1\nheld['a'] += 0\narray[rank] = 1\nown = []\nown.append(rank)"
     reply = shared_notebook.run(f"%%parallel nprocs=2\n{body}").check()
     assert "nbshm:" not in reply.text
     assert shared_notebook.value("(held['a'].tolist(), array.tolist())") == ([1.0, 1.0], [1.0, 1.0])

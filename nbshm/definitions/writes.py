@@ -4,27 +4,92 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-# Methods by which the built-in containers, and frames, are changed in place.
+# Methods by which the built-in containers are changed in place.
 _CHANGING = frozenset(
     {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"}
 )
 _INDEXERS = frozenset({"loc", "iloc", "at", "iat"})
 
-
-def written_names(tree: ast.Module) -> frozenset[str]:
-    """Return the names into whose values a cell writes: `x[i] = ...`, `x.loc[i] = ...`, `x.append(...)`."""
-    return frozenset(name for node in ast.walk(tree) for name in _written(node))
+Step: TypeAlias = tuple[Literal["item", "attribute", "any item"], object]
+"""How a part is reached: by its key, by its name, or by a key that only running the code would tell."""
 
 
-def _written(node: ast.AST) -> Iterator[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A write into what a name leads to by some steps; `text` is how the code calls that.
+
+    `updates` leads on to the item that is updated in place, if it can be: by `+=`, not by `=`.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    text: str
+    updates: Step | None = None
+
+
+def writes(tree: ast.Module) -> list[Write]:
+    """Return the writes of a cell: `x[i] = ...`, `x.loc[i] = ...`, `x.a.append(...)`."""
+    return [write for node in ast.walk(tree) for write in _writes(node)]
+
+
+def _writes(node: ast.AST) -> Iterator[Write]:
     match node:
-        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
-            yield name
-        case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr=indexer), ctx=ast.Store()):
-            if indexer in _INDEXERS:
-                yield name
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in _CHANGING:
-            yield name
-        case _:
-            pass
+        case ast.AugAssign(target=ast.Subscript(value=into, slice=key)):
+            yield from _into(_without_indexer(into), updates=_item(key))
+        case ast.Assign(targets=targets):
+            for target in targets:
+                yield from _into_parts(target)
+        case ast.AnnAssign(target=target) | ast.For(target=target):
+            yield from _into_parts(target)
+        case ast.Delete(targets=targets):
+            for target in targets:
+                yield from _into_parts(target)
+        case ast.Call(func=ast.Attribute(value=into, attr=method), keywords=keywords):
+            if method in _CHANGING or any(map(_says_in_place, keywords)):
+                yield from _into(into)
+
+
+def _into_parts(target: ast.expr) -> Iterator[Write]:
+    """Yield what an assignment to a target writes into, which a plain name is not."""
+    match target:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for part in parts:
+                yield from _into_parts(part)
+        case ast.Starred(value=part):
+            yield from _into_parts(part)
+        case ast.Subscript(value=into):
+            yield from _into(_without_indexer(into))
+
+
+def _into(node: ast.expr, *, updates: Step | None = None) -> Iterator[Write]:
+    steps: list[Step] = []
+    inner = node
+    while not isinstance(inner, ast.Name):
+        match inner:
+            case ast.Subscript(value=whole, slice=key):
+                steps.append(_item(key))
+            case ast.Attribute(value=whole, attr=name):
+                steps.append(("attribute", name))
+            case _:
+                return
+        inner = whole
+    yield Write(name=inner.id, steps=tuple(reversed(steps)), text=ast.unparse(node), updates=updates)
+
+
+def _item(key: ast.expr) -> Step:
+    return ("item", key.value) if isinstance(key, ast.Constant) else ("any item", None)
+
+
+def _without_indexer(into: ast.expr) -> ast.expr:
+    """Return the frame in `frame.loc`."""
+    return into.value if isinstance(into, ast.Attribute) and into.attr in _INDEXERS else into
+
+
+def _says_in_place(keyword: ast.keyword) -> bool:
+    match keyword:
+        case ast.keyword(arg="inplace", value=ast.Constant(value=True)):
+            return True
+    return False

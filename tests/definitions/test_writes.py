@@ -4,22 +4,35 @@ import ast
 
 import pytest
 
-from nbshm.definitions.writes import written_names
+from nbshm.definitions.writes import Write, writes
 
 
 @pytest.mark.parametrize(
-    ("source", "names"),
+    ("source", "texts"),
     [
-        ("x[0] = 1", {"x"}),
-        ("x[0] += 1", {"x"}),
-        ("del x[0]", {"x"}),
-        ("for i in y:\n    x.append(i)", {"x"}),
-        ("frame.loc[0, 'a'] = 1", {"frame"}),
-        ("def f():\n    x['k'] = 1", {"x"}),
-        ("x['a'][0] = 1", set()),
-        ("x.count(1); y = x[0]", set()),
-        ("x.grad[0] = 1", set()),
+        ("x[0] = 1", ["x"]),
+        ("x[0] += 1", ["x"]),
+        ("del x[0]", ["x"]),
+        ("a, (x[0], *y.z[1]) = 1, (2, 3)", ["x", "y.z"]),
+        ("for x[0] in y:\n    pass", ["x"]),
+        ("for i in y:\n    x.append(i)", ["x"]),
+        ("frame.loc[0, 'a'] = 1", ["frame"]),
+        ("frame['a'].iloc[0] += 1", ["frame['a']"]),
+        ("frame.sort_values('a', inplace=True); frame.dropna(inplace=False)", ["frame"]),
+        ("def f():\n    x['k'] = 1", ["x"]),
+        ("x['a'][i].b[0] = 1", ["x['a'][i].b"]),
+        ("x.count(1); y = x[0]; y += 1; x.y = 2", []),
+        ("f(x)[0] = 1", []),
     ],
 )
-def test_names_whose_values_are_written_into_are_found(source: str, names: set[str]) -> None:
-    assert written_names(ast.parse(source)) == names
+def test_what_is_written_into_is_found_as_the_code_calls_it(source, texts):
+    assert [write.text for write in writes(ast.parse(source))] == texts
+
+
+def test_a_write_knows_the_way_to_what_it_writes_into_and_what_it_updates():
+    steps = (("item", "a"), ("any item", None), ("attribute", "b"))
+    text = "x['a'][i].b"
+    assert writes(ast.parse("x['a'][i].b[0] = 1")) == [Write(name="x", steps=steps, text=text)]
+    assert writes(ast.parse("x['a'][i].b[0] += 1")) == [
+        Write(name="x", steps=steps, text=text, updates=("item", 0))
+    ]

@@ -1,0 +1,72 @@
+"""Which of a cell's writes stay in the ranks."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict, deque
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from nbshm.definitions.writes import writes
+from nbshm.private_writes import private_writes
+
+
+class Bag:
+    def __init__(self):
+        self.items, self.arrays = [1], {"a": np.zeros(2)}
+
+
+Bag.__module__ = "__main__"
+
+NAMESPACE = {
+    "array": np.zeros(2),
+    "arrays": [np.zeros(2), np.zeros(2)],
+    "bag": Bag(),
+    "by_key": defaultdict(list, x=[1]),
+    "frame": pd.DataFrame({"a": [1.0, 2.0]}),
+    "nested": {"x": {"y": [1, 2]}, "a": np.zeros(2)},
+    "objects": np.array([np.zeros(2), None], dtype=object),
+    "queue": deque([1]),
+    "rows": [[1], [2]],
+    "sparse": scipy.sparse.csr_array(np.eye(2)),
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "private"),
+    [
+        ("queue.append(1); queue.clear()", {"queue": "deque"}),
+        ("nested['x']['y'][0] = 3", {"nested['x']['y']": "list"}),
+        ("nested['new'] = 3", {"nested": "dict"}),
+        ("by_key['x'].append(rank)", {"by_key['x']": "list"}),
+        ("rows[rank][0] = 3", {"rows[rank]": "list"}),
+        ("frame['a'].iloc[0] = 3", {"frame": "DataFrame"}),
+        ("frame.dropna(inplace=True)", {"frame": "DataFrame"}),
+        ("sparse[rank, rank] = 1", {"sparse": "csr_array"}),
+        ("objects[0][rank] = 1", {"objects": "object array"}),
+        ("bag.items.append(1)", {"bag.items": "list"}),
+        ("arrays[rank] = 1", {"arrays": "list"}),
+    ],
+)
+def test_a_write_into_what_each_rank_has_a_copy_of_is_private(source, private):
+    assert private_writes(writes(ast.parse(source)), NAMESPACE) == private
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "array[0] = 1",
+        "arrays[rank][0] = 1",
+        "arrays[rank] += 1",
+        "arrays[0] -= 1",
+        "nested['a'][rank] = 1",
+        "nested['a'] *= 2",
+        "bag.arrays['a'] += 1",
+        "unknown[0] = 1; nested['unknown'][0] = 1; bag.unknown[0] = 1; queue[0].x[5] = 1",
+    ],
+)
+def test_a_write_into_what_is_shared_or_unknown_is_not(source):
+    assert private_writes(writes(ast.parse(source)), NAMESPACE) == {}
