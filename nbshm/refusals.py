@@ -33,10 +33,14 @@ _REMEDIES = {
 
 
 class Unsendable(TypeError):  # noqa: N818  # it names a condition, as the public exceptions do
-    """A value that is refused on purpose, with the reason and the remedy."""
+    """A value that is refused on purpose, with the reason and the remedy.
 
-    def __init__(self, reason: str, remedy: str = "") -> None:
+    `as_a_whole`: whatever its parts would be refused for says less.
+    """
+
+    def __init__(self, reason: str, remedy: str = "", *, as_a_whole: bool = False) -> None:
         super().__init__(f"{reason}. {remedy}".strip())
+        self.as_a_whole = as_a_whole
         self.reason = reason
         self.remedy = remedy
 
@@ -94,10 +98,17 @@ def _culprit(
         try:
             again(part)
         except Exception as inner:  # noqa: BLE001, PERF203  # whatever pickling that part raises
-            if isinstance(error, Unsendable) and not isinstance(inner, Unsendable):
-                continue  # the whole was refused for a reason, which says more than its parts do
+            if _says_more(error, inner):
+                continue
             return _culprit(path + step, part, inner, again, seen=seen)
     return path, value, error
+
+
+def _says_more(error: Exception, inner: Exception) -> bool:
+    """Tell whether the reason for which a whole was refused says more than what one of its parts raises."""
+    if not isinstance(error, Unsendable):
+        return False
+    return not isinstance(inner, Unsendable) or (error.as_a_whole and not inner.as_a_whole)
 
 
 def parts(value: Any) -> Iterator[tuple[str, Any]]:

@@ -110,8 +110,8 @@ def share(x: T) -> T:
                 segments=sharer.segments,
             )
             return shared
-    except CannotSend as error:  # its traceback would hold what is refused, and be why it is the next time
-        del given, argument
+    except (CannotSend, TypeError) as error:
+        del given, argument  # the traceback would hold what is refused, and be why it is the next time
         _renew_locals(sys._getframe())  # noqa: SLF001  # as above
         raise error.with_traceback(None) from error.__cause__
 

@@ -46,6 +46,10 @@ bound = Method()
 bound.lock = lock
 use = bound.get
 library = ctypes.CDLL(None)
+pools = [__import__("multiprocessing").get_context("spawn").Pool(1)]
+pools[0].terminate()
+pools[0].join()
+threads = __import__("concurrent.futures").futures.ThreadPoolExecutor(1)
 before = set(globals())
 """
 
@@ -138,6 +142,20 @@ def refusing(shared_notebook: Kernel) -> Kernel:
             (
                 f"cannot send 'library' to the workers: ctypes.CDLL is a library in this process {LINE}. "
                 "Load it inside the cell."
+            ),
+        ),
+        (
+            "pools",
+            (
+                f"cannot send 'pools[0]' to the workers: Pool is a pool of this process's own {LINE}. "
+                "Make it inside the cell."
+            ),
+        ),
+        (
+            "threads",
+            (
+                "cannot send 'threads' to the workers: ThreadPoolExecutor is a pool of this process's own "
+                f"{LINE}. Make it inside the cell."
             ),
         ),
         (

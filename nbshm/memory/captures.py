@@ -128,6 +128,13 @@ class _LimitedFile(io.BytesIO):
         return super().write(content)
 
 
+_POOLS = {
+    "multiprocessing.pool": ("Pool", "ThreadPool"),
+    "concurrent.futures.process": ("ProcessPoolExecutor",),
+    "concurrent.futures.thread": ("ThreadPoolExecutor",),
+}
+
+
 def _refusals() -> dict[type, Reducer]:
     """Return reducers for what other picklers would send as a copy, or as another process's own."""
     reducers: dict[type, Reducer] = {
@@ -135,6 +142,9 @@ def _refusals() -> dict[type, Reducer]:
         socket.socket: _refuse_socket,
         ctypes.CDLL: _refuse_library,
     }
+    for module, names in _POOLS.items():
+        if module in sys.modules:
+            reducers |= {getattr(sys.modules[module], name): _refuse_pool for name in names}
     for stream in (sys.stdout, sys.stderr):
         reducers.setdefault(type(stream), _reduce_text_file)
     return reducers
@@ -147,6 +157,11 @@ def _reduce_text_file(file: Any) -> Any:
             return getattr, (sys, name)
     kind = f"{type(file).__module__}.{type(file).__qualname__}"
     raise Unsendable(f"{kind} is an open file", "Open it inside the cell.")
+
+
+def _refuse_pool(pool: Any) -> Any:
+    reason = f"{type(pool).__qualname__} is a pool of this process's own"
+    raise Unsendable(reason, "Make it inside the cell.", as_a_whole=True)
 
 
 def _refuse_library(_: ctypes.CDLL) -> Any:

@@ -96,4 +96,5 @@ def _no_room(regions: Sequence[Region], names: NotebookNames, room: limits.Room,
     biggest = max(regions, key=lambda region: region.nbytes)
     name = names.name_of(biggest.address, biggest.nbytes)
     what = f"'{name}'" if name else "the memory of a tensor or an array"
-    return NoRoom(what=what, needed=needed, available=room.nbytes, where=room.where, remedy=room.remedy)
+    remedy = f"{room.remedy} What nbshm.empty() makes, or np.memmap opens, is not copied."
+    return NoRoom(what=what, needed=needed, available=room.nbytes, where=room.where, remedy=remedy)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import filterfalse
 from pathlib import Path
@@ -63,6 +64,14 @@ class Holders:
         if told_of is not None and names and told_of not in names:
             return f"it is held by {held_by}, and named {listed(names)} too"
         return f"it is held by {held_by} too"
+
+    def name_of_holder(self, array: Any) -> str | None:
+        """Return the name of the list or dictionary that alone holds an array beside names, if one does."""
+        holders = {id(holder): holder for holder in self._found[id(_root(array))]}
+        if len(holders) != 1 or type(next(iter(holders.values()))) not in {list, dict, deque}:
+            return None
+        names = [name for name, value in self._namespace.items() if id(value) in holders]
+        return next((name for name in names if not str(name).startswith("_")), None)
 
     def _names_for(self, owner: Any) -> list[str]:
         """Return the person's names for an array and its views."""

@@ -217,7 +217,9 @@ def _with_holders(
     for entry in entries:
         unexplained = entry.how == "mirrored" and not entry.why
         if unexplained and holders is not None:
-            yield replace(entry, why=holders.in_words(next(arrays), told_of=entry.name))
+            array = next(arrays)
+            why, holder = holders.in_words(array, told_of=entry.name), holders.name_of_holder(array)
+            yield replace(entry, why=f"{why}; nbshm.share({holder}) moves it" if holder else why)
         else:
             yield entry
 

@@ -10,7 +10,7 @@ from nbshm.errors import CannotSend
 from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffer, Buffers
 from nbshm.memory.capturing import CapturingPickler
-from nbshm.memory.contents import tensors_and_arrays
+from nbshm.memory.contents import arrays_of_libraries, tensors_and_arrays
 from nbshm.memory.decisions import Copied, decide
 from nbshm.memory.holders import Holders, why_storage_stays
 from nbshm.memory.names import NotebookNames
@@ -63,6 +63,12 @@ class _AllNames(NotebookNames):
 def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
     """Return the memory of the tensors and arrays in a value."""
     parts = list(tensors_and_arrays(value))
+    if not parts and arrays_of_libraries(value):
+        kind = type(value).__name__
+        raise TypeError(
+            f"nbshm.share: all ranks read the arrays in a {kind} without a copy anyway, but what they write "
+            f"there is their own; share an array, and make the {kind} from that after the cell."
+        )
     if not parts:
         raise TypeError(
             f"nbshm.share: there is no memory to share in a value of type {type(value).__name__}; "
@@ -105,7 +111,10 @@ def _refusal(decision: Copied, buffers: Buffers, names: NotebookNames, known: Ma
     path = names.name_of(region.address, region.nbytes) or "the value (unnamed)"
     arrays = [buffers[number].keeper for number in region.numbers if buffers[number].kind == "array"]
     if arrays:
-        reason, remedy = Holders(arrays, known).in_words(arrays[0]), _COPY.format(method="copy")
+        holders = Holders(arrays, known)
+        holder = holders.name_of_holder(arrays[0])
+        reason = holders.in_words(arrays[0])
+        remedy = f"Use nbshm.share({holder}), which moves it too." if holder else _COPY.format(method="copy")
     else:
         reason, remedy = _about_storage(buffers[region.numbers[0]], known[0])
     return CannotSend(path, reason=reason, remedy=remedy, action="share")

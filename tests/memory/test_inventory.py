@@ -41,7 +41,7 @@ def test_each_name_says_how_it_is_shared_and_why_it_is_mirrored(notebook: Notebo
             shape="4",
             nbytes=8,
             how="mirrored",
-            why="it is held by the list 'keep' too",
+            why="it is held by the list 'keep' too; nbshm.share(keep) moves it",
         ),
         Entry(name="tensor", kind="tensor float32", shape="()", nbytes=4, how="moved", segments=(fd,)),
         Entry(
@@ -149,12 +149,14 @@ def test_an_array_without_a_name_is_not_said_to_be_held_by_a_list_too(notebook: 
     notebook["held"] = [np.zeros(3)]
     notebook.run("", "held")
     (entry,) = inventory(notebook, "held").entries
-    assert entry.why == "it has no name of its own, but is held by the list 'held'"
+    assert (
+        entry.why == "it has no name of its own, but is held by the list 'held'; nbshm.share(held) moves it"
+    )
     notebook["first"] = notebook["held"][0]
     notebook.run("", "held", "first")
     assert [(entry.name, entry.why) for entry in inventory(notebook, "held", "first").entries] == [
-        ("held", "it is held by the list 'held', and named first too"),
-        ("first", "it is held by the list 'held' too"),
+        ("held", "it is held by the list 'held', and named first too; nbshm.share(held) moves it"),
+        ("first", "it is held by the list 'held' too; nbshm.share(held) moves it"),
     ]
 
 

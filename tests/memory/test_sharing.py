@@ -188,10 +188,10 @@ def test_an_array_that_something_else_holds_is_refused_with_who_holds_it(shared:
     finally:
         sys.__dict__.pop("last_value", None)
         shared.namespace.pop("keep")
-    assert str(refused.value) == (
-        f"cannot share 'x': it is held by {holder} too. "
-        "Share its copy(), or leave it to the parallel cell, which copies it in and back."
-    )
+    remedy = "Share its copy(), or leave it to the parallel cell, which copies it in and back."
+    if holder in {"the list 'keep'", "the dict 'keep'"}:
+        remedy = "Use nbshm.share(keep), which moves it too."
+    assert str(refused.value) == f"cannot share 'x': it is held by {holder} too. {remedy}"
     assert shared["x"] is array
 
 
