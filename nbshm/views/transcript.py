@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import tempfile
 import threading
 import weakref
@@ -40,7 +41,7 @@ class Transcript:
         if record is None:
             return ""
         with self._moving:
-            return record.read().decode(errors="surrogatepass") + record.cut
+            return _decoded(record.read()) + record.cut
 
     def close(self) -> None:
         """Forget the output and give the disk space back."""
@@ -80,6 +81,11 @@ class _Record:
             self.rest = tempfile.TemporaryFile(buffering=0, dir=self.directory)  # noqa: SIM115  # closed by the finalizer
         while data:
             data = data[self.rest.write(data) :]
+
+
+def _decoded(data: bytes) -> str:
+    """Return the text that bytes stand for; a full disk may have cut the last character in two."""
+    return codecs.getincrementaldecoder("utf-8")("surrogatepass").decode(data)
 
 
 def _close_all(records: dict[int, _Record]) -> None:
