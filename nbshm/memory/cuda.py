@@ -173,6 +173,11 @@ def finish_everything() -> None:
             torch.cuda.synchronize(number)
 
 
+def has_handed_over() -> bool:
+    """Tell whether other processes were given memory of this one."""
+    return bool(_counts)
+
+
 def remove_counts(directory: Path = _DIRECTORY) -> None:
     """Remove the files of this process's counts. torch does so, too, and must not find them gone."""
     for name in _counts:

@@ -65,6 +65,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         Bars(rank.loops).follow(watch)
         watch.when_imported("multiprocessing.synchronize", show_acquiring)
         module = sys.modules["__main__"] if job.forked else new_main_module()
+        atexit.register(_free_what_was_handed_over, module)  # before any of the notebook's: it comes last
         stack.enter_context(sharing_for(_Memory(segments=mapping.segments, namespace=vars(module))))
         cells = _know_cells(job)
         known = warm_up().compile.cells
@@ -162,9 +163,17 @@ def _complete(module: ModuleType, plain: PlainMultiprocessing, seat: Seat) -> No
     """Add what every body finds beside the notebook's names, and let children of this process know all."""
     vars(module).update(rank=seat.rank, nprocs=seat.nprocs, nbshm=nbshm)
     plain.install()
-    # At the end of a program, as under spawn, torch frees nothing that a module holds, and complains if that
-    # was handed over by CUDA.
-    atexit.register(vars(module).clear)
+
+
+def _free_what_was_handed_over(module: ModuleType) -> None:
+    """Free memory on GPUs that others were given, where the process ends as a program, as under spawn.
+
+    torch frees nothing then that a module holds, and complains of that. Where nothing was handed over the
+    module stays as it is: daemon threads go on using its names.
+    """
+    cuda = sys.modules.get("nbshm.memory.cuda")
+    if cuda is not None and cuda.has_handed_over():
+        vars(module).clear()
 
 
 def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> int:

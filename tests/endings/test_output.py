@@ -68,6 +68,25 @@ nbshm.barrier()
     assert whole == [f"word {number}" for number in range(5000)]
 
 
+def test_what_goes_on_to_the_very_end_of_a_rank_has_the_names_that_it_uses(prepared):
+    prepared.run("""
+import atexit
+@atexit.register
+def say_goodbye():
+    try: print("goodbye,", audience)
+    except NameError: pass  # the notebook itself has none
+""").check()
+    reply = prepared.run("""%%parallel nprocs=1 start_method=spawn
+say_goodbye  # which registers itself here, too
+audience, steps = "world", 0
+def count():
+    global steps
+    while True: steps += 1
+threading.Thread(target=count, daemon=True).start()
+""").check()
+    assert reply.text == "goodbye, world\n"
+
+
 def test_a_flood_is_bounded_in_the_kernel_and_in_the_notebook_and_whole_on_the_last_run(prepared):
     prepared.run("import nbshm, psutil\nresident = psutil.Process().memory_info().rss").check()
     reply = prepared.run(
