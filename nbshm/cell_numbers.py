@@ -33,9 +33,10 @@ class CellNumbers(Mapping[str, int]):
 
 
 class NotedNumbers(CellNumbers):
-    """The numbers for IPython 7, whose compiler forgets them but gives the same text the same name again.
+    """The numbers before IPython 8.7, whose compiler does not tell them.
 
-    Of cells that ran before, the history has the text, without newlines at the end.
+    But it gives the same text the same name again. Of cells that ran before, the history has the text,
+    without newlines at the end.
     """
 
     def __init__(self, shell: Any) -> None:  # a type checker has a newer one

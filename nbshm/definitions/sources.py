@@ -178,7 +178,7 @@ def is_cell(filename: str) -> bool:
     entry = linecache.cache.get(filename)
     if entry is None or len(entry) == 1:  # the text is read when it is asked for
         return False
-    return entry[1] is None or filename in getattr(linecache, "_ipython_cache", ())  # of IPython 7
+    return entry[1] is None or filename in getattr(linecache, "_ipython_cache", ())  # before IPython 8.6
 
 
 def _statements(filename: str, name: str, kinds: tuple[type[_D], ...]) -> list[_Found[_D]]:

@@ -93,7 +93,7 @@ def walk(link: TracebackType | None) -> Iterator[TracebackType]:
 
 def function_of(code: CodeType) -> str:
     """Return the name of the function that code belongs to: of a cell's own `<module>`, as of a module's."""
-    return "<module>" if code.co_name.startswith("<cell line:") else code.co_name  # IPython 7's name
+    return "<module>" if code.co_name.startswith("<cell line:") else code.co_name  # before IPython 8.6
 
 
 def _frame(link: TracebackType, cells: Mapping[str, int], values: Values) -> Frame:
