@@ -145,9 +145,9 @@ def _check_mirrors(placement: Placement, names: NotebookNames, session: Session)
     """Refuse memory that a living run writes to when it ends: it would undo what this one has written."""
     contested = session.runs.mirroring(placement.mirrored)
     if contested is not None:
-        other, span = contested
+        other, piece = contested
         raise CannotSend(
-            names.names_of([span])[0] or "memory",
+            names.names_of([piece])[0] or "memory",
             reason=f"it is copied back to the notebook when {other.name} ends, which still runs",
             remedy="Wait for that run, or let nothing but a name hold the array: then all runs share it.",
             action="share",

@@ -112,11 +112,11 @@ class LivingRuns:
     def __iter__(self) -> Iterator[LivingRun]:
         return iter(list(self._runs))
 
-    def mirroring(self, spans: Iterable[Range]) -> tuple[LivingRun, Range] | None:
+    def mirroring(self, ranges: Iterable[Range]) -> tuple[LivingRun, Range] | None:
         """Return a run that will write to one of these pieces of memory when it ends, and the piece."""
         for run in self:
             theirs = sorted(run.mirrored)
-            for begin, end in spans if theirs else ():
+            for begin, end in ranges if theirs else ():
                 following = bisect.bisect_right(theirs, begin, key=lambda other: other[1])
                 if following < len(theirs) and theirs[following][0] < end:
                     return run, (begin, end)

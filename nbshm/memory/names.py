@@ -99,9 +99,9 @@ class NotebookNames:
         """Return the name through which memory is reached: the nearest, IPython's own last."""
         return self.names_of([(address, address + nbytes)])[0]
 
-    def names_of(self, spans: Sequence[Range]) -> list[str | None]:
+    def names_of(self, ranges: Sequence[Range]) -> list[str | None]:
         """Return the names through which pieces of memory, which don't overlap, are reached."""
-        return names_of(self._namespace, spans)
+        return names_of(self._namespace, ranges)
 
 
 def _families(mappings: Iterable[Names], ndarray: type) -> list[Family]:

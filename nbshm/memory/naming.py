@@ -19,20 +19,20 @@ _ADDRESSED = frozenset({"cpu", "cuda"})  # CUDA gives no address that the CPU ha
 _DEAD_ENDS = (ModuleType, type, BuiltinFunctionType, str, bytes, int, float)
 
 
-def names_of(names: Mapping[Any, Any], spans: Sequence[Range]) -> list[str | None]:
+def names_of(names: Mapping[Any, Any], ranges: Sequence[Range]) -> list[str | None]:
     """Return for each piece of memory the name from which the fewest steps lead to it, IPython's own last.
 
     The pieces don't overlap. All are looked for in one walk: there may be tens of thousands.
     """
     found: dict[Range, str] = {}
-    sought = sorted(spans)
+    sought = sorted(ranges)
     for level in itertools.islice(levels(names), _DEPTH):
         for name, value in level:
-            for span in overlapped(sought, value):
-                found.setdefault(span, name)
+            for piece in overlapped(sought, value):
+                found.setdefault(piece, name)
         if len(found) == len(sought):
             break
-    return [found.get(span) for span in spans]
+    return [found.get(piece) for piece in ranges]
 
 
 def levels(names: Mapping[Any, Any]) -> Iterator[list[tuple[str, Any]]]:
@@ -66,16 +66,16 @@ def _of_modules(own: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{path}", member
 
 
-def overlapped(spans: Sequence[Range], value: Any) -> Iterator[Range]:
-    """Yield the spans, of those in order, that the memory of a value overlaps."""
+def overlapped(ranges: Sequence[Range], value: Any) -> Iterator[Range]:
+    """Yield the ranges, of those in order, that the memory of a value overlaps."""
     place = address_span(value)
     if place is not None:
         address, nbytes = place
-        first = bisect.bisect_right(spans, address, key=lambda span: span[1])
-        for span in itertools.islice(spans, first, None):
-            if span[0] >= address + nbytes:
+        first = bisect.bisect_right(ranges, address, key=lambda each: each[1])
+        for begin, end in itertools.islice(ranges, first, None):
+            if begin >= address + nbytes:
                 return
-            yield span
+            yield begin, end
 
 
 def _next_level(level: Iterable[tuple[str, Any]], seen: set[int]) -> Iterable[tuple[str, Any]]:
