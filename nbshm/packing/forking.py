@@ -107,10 +107,13 @@ def _states(
 
 def _attributes(kind: type) -> Iterator[tuple[str, Any]]:
     """Yield what may hold arrays among the attributes of a class of the notebook, or of an enum's members."""
-    if isinstance(kind, enum.EnumMeta):
-        yield from ((f"{member}.{name}", value) for member, name, value in attributes_of_members(kind))
-    elif kind.__module__ == "__main__":
-        yield from ((n, v) for n, v in vars(kind).items() if type(v) is not FunctionType and _holds_arrays(v))
+    if kind.__module__ != "__main__":
+        return
+    own = {} if isinstance(kind, enum.EnumMeta) else vars(kind)
+    of_members = {f"{member}.{name}": value for member, name, value in attributes_of_members(kind)}
+    for name, value in {**own, **of_members}.items():
+        if type(value) is not FunctionType and _holds_arrays(value):
+            yield name, value
 
 
 def _cells(notebook: Notebook) -> dict[str, Cell]:

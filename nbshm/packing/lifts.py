@@ -6,7 +6,6 @@ needs all of them.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import FunctionType
@@ -14,6 +13,7 @@ from typing import Any
 
 from nbshm.definitions.lifting import Lifted, lift
 from nbshm.definitions.live_values import raw_function
+from nbshm.definitions.states import attributes_of_members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +75,8 @@ def _parts(definition: Any) -> Iterator[Any]:
             yield from _parts(wrapped)
     elif isinstance(definition, type):
         yield definition.__bases__
-        if isinstance(definition, enum.EnumMeta):
-            members: Mapping[str, Any] = definition.__members__
-            for member in members.values():
-                yield from _flat(vars(member))
+        for attribute in attributes_of_members(definition):
+            yield from attribute
         for key, value in vars(definition).items():
             yield from (key, value)
             inner = value if isinstance(value, type) else raw_function(value)
