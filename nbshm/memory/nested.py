@@ -1,4 +1,4 @@
-"""How nested tensors travel: as one storage, and where each part of theirs lies in it."""
+"""How nested tensors travel: as one storage, and where in it each of their parts lies."""
 
 from __future__ import annotations
 

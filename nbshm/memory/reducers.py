@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from nbshm.memory.buffers import Buffers
 from nbshm.refusals import Unshareable
 
-Reducer = Callable[[Any], Any]
+Reducer: TypeAlias = Callable[[Any], Any]
+MeetGraph: TypeAlias = Callable[[str, str], None]
+"""Called for what is part of an autograd graph, with how it is told of ("it") and how to detach it."""
 
 
 class Reducers(dict[type, Reducer]):
@@ -30,10 +32,6 @@ class Reducers(dict[type, Reducer]):
                 self[kind] = found
                 return found
         raise KeyError(kind)
-
-
-MeetGraph = Callable[[str, str], None]
-"""Called for what is part of an autograd graph, with how it is told of ("it") and how to detach it."""
 
 
 def refuse_graph(what: str, remedy: str) -> None:
