@@ -58,7 +58,7 @@ STATUS_HELP = """Show what is shared with workers now, what room there is, and w
 
 moved: in shared memory for good; mirrored: copied in for the last run and back, for the reason that is told;
 snapshot: read by the last run's workers without a copy for each; by CUDA: on a GPU, and written in place;
-by others: torch or a file shares it.
+by a file: shared by torch, or mapped from a file.
 """
 
 STACKS_HELP = """Show where the ranks of a run are: their lines in cells, and what they wait for.

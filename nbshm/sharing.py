@@ -127,7 +127,7 @@ def empty(
     """Make an array in shared memory, with anything in it.
 
     `shape`, `dtype` and `order` are those of `numpy.empty`. A parallel cell uses it without a copy; views of
-    it are shared like itself, whatever holds them.
+    it are shared like itself, in lists and objects of notebook classes too.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from nbshm.memory.naming import address_span, memory_span, overlapped
 from nbshm.memory.reach import is_array
 from nbshm.memory.segments import Segments
 
-How: TypeAlias = Literal["moved", "mirrored", "snapshot", "by CUDA", "by others"]
+How: TypeAlias = Literal["moved", "mirrored", "snapshot", "by CUDA", "by a file"]
 
 Part: TypeAlias = tuple[Any, Any]
 """A tensor or an array, and what it consists of that has memory: itself, or a part of a sparse tensor."""
@@ -134,7 +134,7 @@ class _Look:
             return "moved"
         if self._is_mirrored(name, part):
             return "mirrored"
-        return None if self.space.shared_file(*span) is None else "by others"
+        return None if self.space.shared_file(*span) is None else "by a file"
 
     def _is_mirrored(self, name: str, part: Any) -> bool:
         """Tell whether it is now, or was for the last run and would be again."""

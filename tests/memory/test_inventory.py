@@ -171,7 +171,7 @@ def test_what_a_frame_holds_is_a_snapshot_of_the_last_run(notebook: Notebook):
 def test_what_torch_shares_is_shared_by_others(notebook: Notebook):
     notebook["tensor"] = torch.zeros(1000).share_memory_()
     (entry,) = inventory(notebook).entries
-    assert (entry.how, entry.nbytes, entry.segments) == ("by others", 4000, ())
+    assert (entry.how, entry.nbytes, entry.segments) == ("by a file", 4000, ())
 
 
 def test_what_no_name_leads_to_is_told_with_what_keeps_it(notebook: Notebook):
