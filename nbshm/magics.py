@@ -81,6 +81,13 @@ class ParallelMagics(Magics):
                 raise
             raise UsageError(_TOO_MANY_OPEN) from None  # a line: IPython would open files to show a traceback
 
+    @_Magic("line", "%parallel", "Say where %%parallel must stand: below other lines it is a line magic.")
+    def refuse_below_other_lines(self, line: str) -> None:  # noqa: ARG002, D102  # as the other magics
+        raise UsageError(
+            "%%parallel must be the first line of its cell (only %%time, %%capture and their like may stand "
+            "above it)."
+        )
+
     @_Magic("line", "parallel", DEFAULTS_HELP)
     def show_or_set_defaults(self, line: str) -> None:  # noqa: D102  # above
         if line.strip():

@@ -110,6 +110,7 @@ def test_a_body_that_no_cell_holds_is_a_cell_of_its_own(session: Kernel) -> None
         ("%%parallel nprocs=2 nprocs=2\nrank", "given twice"),
         ("%%parallel nprocs=2\n", "the cell body is empty"),
         ("%%parallel nprocs=2\n   \n\n", "the cell is empty"),
+        ("# a comment\n%%parallel nprocs=2\nrank", "must be the first line of its cell"),
         ("%parallel out=a", "can't be a default of the session"),
         ("%parallel f(rank)", "begin a cell with %%parallel"),
         ("%parallel f(rank, size=2)", "begin a cell with %%parallel"),
