@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import faulthandler
 import multiprocessing
+import os
 import tempfile
 import threading
 import time
+from multiprocessing.connection import Connection
 
 from nbshm.failures.stacks import Dump, RankStack, Reader, Stacks, frames_at_death, frames_of, stack_of
 from nbshm.failures.waits import Wait
@@ -144,6 +146,7 @@ Thread 0x00000000000000aa (most recent call first):
 
 def test_a_queue_that_nobody_reads_is_what_keeps_a_finished_rank():
     queue, text = multiprocessing.get_context("spawn").Queue(), ""
+    reader = Connection(os.dup(queue._reader.fileno()))  # the queue closes its own when all is written
     queue.put(bytes(1 << 20))
     queue.close()
     leaving = threading.Thread(target=queue.join_thread)
@@ -156,7 +159,8 @@ def test_a_queue_that_nobody_reads_is_what_keeps_a_finished_rank():
             file.seek(0)
             text = file.read().decode()
     told = about_lingering(Dump(text=text, thread=leaving.ident), READER)
-    queue._reader.recv_bytes()
+    reader.recv_bytes()
+    reader.close()
     leaving.join()
     assert told == (
         "it has finished, and waits for someone to take what was put on a queue. "
