@@ -81,13 +81,14 @@ class OwnMemory:
         return {place: number for number, place in enumerate(self.places)}
 
     def _raw_memory(self, spot: Spot) -> Any:
-        """Return a buffer over memory that stayed where it is, which keeps alive what it belongs to."""
-        address = spot.region.address
-        if address not in self._raw:
-            raw: Any = (ctypes.c_char * spot.region.nbytes).from_address(address)
+        """Return a buffer over memory of the notebook's own, which keeps alive what it belongs to."""
+        key = spot.region.address
+        if key not in self._raw:
+            address, nbytes = self.whereabouts(spot.region)
+            raw: Any = (ctypes.c_char * nbytes).from_address(address)
             raw.keepers = [self._buffers[number].keeper for number in spot.region.numbers]
-            self._raw[address] = raw
-        return self._raw[address]
+            self._raw[key] = raw
+        return self._raw[key]
 
 
 class Homecoming:

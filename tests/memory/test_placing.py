@@ -119,10 +119,11 @@ def test_a_storage_is_copied_back_to_where_it_is_when_the_notebook_has_resized_i
         assert placement.mirrored
         notebook["t"].resize_(length)[4:] = 7
         child = notebook._children[0]
-        child.send(payload, placement, "t += 1")
-        child.receive(placement)
+        child.send(payload, placement, "t += 1; result = t.numpy()")
+        result = child.receive(placement)
         placement.copy_back()
     assert notebook["t"][:6].tolist() == [1, 1, 1, 1, 7, 7]
+    assert memory_of(result) == memory_of(notebook["t"])
     assert holder[0][0].tolist() == [1, 1]
 
 
