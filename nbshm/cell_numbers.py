@@ -43,8 +43,9 @@ class NotedNumbers(CellNumbers):
         super().__init__(shell)
         self._shell = shell
         self._numbers: dict[str, int] = {}
-        for number, text in enumerate(shell.history_manager.input_hist_raw):
-            self._note(text, number)
+        history = shell.history_manager
+        for number, texts in enumerate(zip(history.input_hist_raw, history.input_hist_parsed, strict=False)):
+            self._note(*texts, number)
         shell.events.register("pre_run_cell", self._note_next)
 
     def close(self) -> None:
@@ -56,11 +57,11 @@ class NotedNumbers(CellNumbers):
 
     def _note_next(self, info: Any) -> None:
         if info.store_history:
-            self._note(info.raw_cell, self._shell.execution_count)
+            transformed = self._shell.transform_cell(info.raw_cell)
+            self._note(info.raw_cell, transformed, self._shell.execution_count)
 
-    def _note(self, text: str, number: int) -> None:
-        name = self._compiler.get_code_name(text, self._shell.transform_cell(text), number)
-        self._numbers[name] = number
+    def _note(self, text: str, transformed: str, number: int) -> None:
+        self._numbers[self._compiler.get_code_name(text, transformed, number)] = number
 
 
 def cell_numbers(shell: InteractiveShell) -> CellNumbers:

@@ -35,7 +35,7 @@ def test_cells_have_numbers_where_the_compiler_forgets_them():
         events=SimpleNamespace(
             register=lambda _, hook: hooks.append(hook), unregister=lambda _, hook: hooks.remove(hook)
         ),
-        history_manager=SimpleNamespace(input_hist_raw=["", "a", "b"]),
+        history_manager=SimpleNamespace(input_hist_raw=["", "a", "b"], input_hist_parsed=["", "A", "B"]),
         transform_cell=str.upper,
         execution_count=3,
     )

@@ -8,6 +8,9 @@ from types import FrameType
 
 from nbshm.own_code import OWN_DIRECTORY, is_library
 
+_CALLERS = frozenset({"run", "mapstar", "starmapstar"})
+"""What calls compiled code in a thread, an executor, a pool of threads, whose other functions wait."""
+
 
 def are_others_at_work() -> bool:
     """Tell whether another thread may be in the middle of an operation of torch.
@@ -24,7 +27,7 @@ def are_others_at_work() -> bool:
 def _may_be_at_work(innermost: FrameType) -> bool:
     frame: FrameType | None = innermost
     if _package(innermost) in sys.stdlib_module_names:
-        return innermost.f_code.co_name == "run"  # of a thread or an executor: its target is compiled code
+        return innermost.f_code.co_name in _CALLERS
     while frame is not None:
         filename = frame.f_code.co_filename
         if _package(frame) == "torch" or not (is_library(filename) or filename.startswith(OWN_DIRECTORY)):

@@ -82,7 +82,7 @@ class Keeping(Replacement):
     def keep(self, fd: int) -> KeptFd | None:
         """Have a descriptor kept for the message that is being pickled; None where that can't be."""
         sender = _sender()
-        keeper = None if sender is None else self._keeper()
+        keeper = None if sender is None or not can_open(_FEW) else self._keeper()
         if keeper is None:
             return None
         token = secrets.token_bytes(16)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.pool import ThreadPool
 
 import pytest
 import torch
@@ -65,6 +67,18 @@ def test_a_thread_in_an_operation_is_at_work(target):
     with thread_in_an_operation(target):
         assert are_others_at_work()
     assert not are_others_at_work()
+
+
+def test_a_pool_of_threads_is_at_work_on_compiled_code():
+    reader, writer = os.pipe()
+    with ThreadPool(1) as pool:
+        reading = pool.map_async(functools.partial(os.read, reader), [1])
+        wait_until(are_others_at_work)
+        os.write(writer, b"x")
+        assert reading.get(LIMIT) == [b"x"]
+        wait_until(lambda: not are_others_at_work())
+    os.close(reader)
+    os.close(writer)
 
 
 def test_a_thread_that_waits_is_not_at_work():

@@ -147,6 +147,17 @@ def test_without_a_keeper_the_sender_hands_out_itself(keeper: KeeperProcess) -> 
     wait_until(lambda: held(keeper) == 2)
 
 
+def test_a_sender_that_may_open_no_more_hands_out_itself(keeper: KeeperProcess, monkeypatch) -> None:
+    monkeypatch.setattr(kept, "can_open", lambda _: False)
+    reader, writer = CONTEXT.Pipe(duplex=False)
+    writer.send(writer)
+    assert held(keeper) == 0
+    reader.recv().close()
+    resource_sharer.stop()
+    reader.close()
+    writer.close()
+
+
 @pytest.mark.usefixtures("keeper")
 def test_who_collects_what_it_receives_may_open_more_files_as_far_as_the_limit_goes(monkeypatch) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -159,8 +170,8 @@ def test_who_collects_what_it_receives_may_open_more_files_as_far_as_the_limit_g
         writer.send(writer)
         received.append(reader.recv())
     assert newest + 20 < resource.getrlimit(resource.RLIMIT_NOFILE)[0] <= hard
-    monkeypatch.setattr(kept, "can_open", lambda _: False)
     writer.send(writer)
+    monkeypatch.setattr(kept, "can_open", lambda _: False)
     with pytest.raises(TooMany, match=r"each tensor that it gets from a queue keeps one open\. Use %shm_str"):
         reader.recv()
     for connected in (reader, writer, *received):
