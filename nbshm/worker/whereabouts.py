@@ -87,6 +87,8 @@ class Whereabouts:
 
     def _follow(self, thread: int, cells: Mapping[str, int], notice: Notice) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {DUMP_SIGNAL})
+        # An interrupt that this thread took would not end what the main thread waits in.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         pause = _FIRST_SECONDS
         while not self._closing:
             if self._stir.wait(pause):

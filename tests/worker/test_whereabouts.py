@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
 import threading
+from pathlib import Path
 
-from nbshm.wire.places import answer, ask, new_page, read_place
+from nbshm.wire.places import DUMP_SIGNAL, answer, ask, new_page, read_place
 from nbshm.worker.whereabouts import Whereabouts, place_in_cells
 
 CELLS = {"cell three": 3, "cell five": 5}
@@ -52,6 +55,20 @@ def test_the_place_is_written_while_the_code_runs():
     exec(compile("wait()", "cell three", "exec"), {"wait": wait_until_written})
     assert read_place(page) == "In [3] line 1"
     assert threading.active_count() == threads
+    whereabouts.close()
+    os.close(page)
+
+
+def test_the_thread_that_looks_takes_no_interrupt():
+    page = new_page()
+    whereabouts = Whereabouts(os.dup(page))
+    threads, looked = [], threading.Event()
+    whereabouts.follow(CELLS, lambda _: (threads.append(threading.get_native_id()), looked.set()))
+    assert looked.wait(30)
+    status = Path(f"/proc/self/task/{threads[0]}/status").read_text()
+    blocked = int(re.search(r"^SigBlk:\s+(\w+)$", status, re.MULTILINE)[1], 16)
+    assert blocked >> (signal.SIGINT - 1) & 1
+    assert not blocked >> (DUMP_SIGNAL - 1) & 1
     whereabouts.close()
     os.close(page)
 
