@@ -32,36 +32,18 @@ class Write:
 
 def writes(tree: ast.Module) -> list[Write]:
     """Return the writes of a cell: `x[i] = ...`, `x.loc[i] = ...`, `x.a.append(...)`."""
-    return [write for node in ast.walk(tree) for write in _writes(node)]
+    nodes = list(ast.walk(tree))
+    updated = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
+    return [write for node in nodes for write in _writes(node, is_updated=id(node) in updated)]
 
 
-def _writes(node: ast.AST) -> Iterator[Write]:
+def _writes(node: ast.AST, *, is_updated: bool) -> Iterator[Write]:
     match node:
-        case ast.AugAssign(target=ast.Subscript(value=into, slice=key)):
-            yield from _into(_without_indexer(into), updates=_item(key))
-        case ast.Assign(targets=targets):
-            for target in targets:
-                yield from _into_parts(target)
-        case ast.AnnAssign(target=target) | ast.For(target=target):
-            yield from _into_parts(target)
-        case ast.Delete(targets=targets):
-            for target in targets:
-                yield from _into_parts(target)
+        case ast.Subscript(value=into, slice=key, ctx=ast.Store() | ast.Del()):
+            yield from _into(_without_indexer(into), updates=_item(key) if is_updated else None)
         case ast.Call(func=ast.Attribute(value=into, attr=method), keywords=keywords):
             if method in _CHANGING or any(map(_says_in_place, keywords)):
                 yield from _into(into)
-
-
-def _into_parts(target: ast.expr) -> Iterator[Write]:
-    """Yield what an assignment to a target writes into, which a plain name is not."""
-    match target:
-        case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            for part in parts:
-                yield from _into_parts(part)
-        case ast.Starred(value=part):
-            yield from _into_parts(part)
-        case ast.Subscript(value=into):
-            yield from _into(_without_indexer(into))
 
 
 def _into(node: ast.expr, *, updates: Step | None = None) -> Iterator[Write]:

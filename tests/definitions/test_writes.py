@@ -15,6 +15,7 @@ from nbshm.definitions.writes import Write, writes
         ("del x[0]", ["x"]),
         ("a, (x[0], *y.z[1]) = 1, (2, 3)", ["x", "y.z"]),
         ("for x[0] in y:\n    pass", ["x"]),
+        ("with y as x[0]:\n    pass", ["x"]),
         ("for i in y:\n    x.append(i)", ["x"]),
         ("frame.loc[0, 'a'] = 1", ["frame"]),
         ("frame['a'].iloc[0] += 1", ["frame['a']"]),
