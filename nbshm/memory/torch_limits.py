@@ -55,7 +55,28 @@ class NewStorages(Replacement):
             There is too little for it.
 
         """
-        if torch.device(device).type == "cpu" and _lacks_room(nbytes):
+        lacks_room = torch.device(device).type == "cpu" and _lacks_room(nbytes)
+        return self._make(nbytes, device, lacks_room=lacks_room)
+
+    def move(self, storage: torch.UntypedStorage) -> torch.UntypedStorage:
+        """Move a storage to a new one, and return one over the old memory.
+
+        Raises
+        ------
+        NoRoom
+            There is too little for it; nothing has been changed.
+
+        """
+        nbytes = storage.nbytes()
+        lacks_room = _lacks_room(nbytes)
+        with _sharing_by_name(storage) if not lacks_room and _must_have_name() else nullcontext():
+            shared = self._make(nbytes, "cpu", lacks_room=lacks_room)
+        shared.copy_(storage)
+        swap(storage, shared)
+        return shared
+
+    def _make(self, nbytes: int, device: Any, *, lacks_room: bool) -> torch.UntypedStorage:
+        if lacks_room:
             return self._in_segment(nbytes)
         try:
             with _told_of_manager():
@@ -69,23 +90,6 @@ class NewStorages(Replacement):
                 raise
             return self._in_segment(nbytes)
         return made
-
-    def move(self, storage: torch.UntypedStorage) -> torch.UntypedStorage:
-        """Move a storage to a new one, and return one over the old memory.
-
-        Raises
-        ------
-        NoRoom
-            There is too little for it; nothing has been changed.
-
-        """
-        nbytes = storage.nbytes()
-        by_name = not _lacks_room(nbytes) and _must_have_name()
-        with _sharing_by_name(storage) if by_name else nullcontext():
-            shared = self.make(nbytes)
-        shared.copy_(storage)
-        swap(storage, shared)
-        return shared
 
     def _in_segment(self, nbytes: int) -> torch.UntypedStorage:
         return storage_over(self._segments.create(nbytes).buffer, 0, nbytes)
