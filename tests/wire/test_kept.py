@@ -151,7 +151,7 @@ def test_a_sender_that_may_open_no_more_hands_out_itself(keeper: KeeperProcess, 
     monkeypatch.setattr(kept, "can_open", lambda _: False)
     reader, writer = CONTEXT.Pipe(duplex=False)
     writer.send(writer)
-    assert held(keeper) == 0
+    wait_until(lambda: held(keeper) == 0)  # once it has started, and closed the file of its program
     reader.recv().close()
     resource_sharer.stop()
     reader.close()
