@@ -56,7 +56,7 @@ def fill(segment: Segment, offset: int, *, source: int, nbytes: int) -> None:
     def write(start: int, length: int) -> None:
         _write(segment.fd, offset + start, source + start, length)
 
-    huge = _HugePages(segment.pages)
+    huge = _HugePages(segment.pages.make_huge)
 
     def touch_huge_or(way: _Way) -> _Way:
         return lambda start, length: (touch if huge.make(offset + start, length) else way)(start, length)
@@ -65,18 +65,32 @@ def fill(segment: Segment, offset: int, *, source: int, nbytes: int) -> None:
     _share_out(nbytes, ways, piece=min(_PIECE, -(-nbytes // len(ways))))
 
 
+def map_touched(pages: Pages) -> None:
+    """Map pages whose first touch was another process's, for writing, in as few calls as that takes.
+
+    What lies in small ones is put into huge ones, as long as that takes no longer than to map it: then it
+    takes no time at all to map it the next time.
+    """
+    pages.touched = True
+    huge = _HugePages(pages.collapse)
+    for start in range(0, pages.nbytes, _PIECE):
+        if not huge.make(start, min(_PIECE, pages.nbytes - start)):
+            break
+    pages.populate()
+
+
 class _HugePages:
     """Has huge pages made as long as that saves time: the system may have to tidy up for each of them."""
 
-    def __init__(self, pages: Pages) -> None:
-        self._pages = pages
+    def __init__(self, make: Callable[[int, int], bool]) -> None:
+        self._make = make
         self._are_worth_it = True
 
     def make(self, start: int, nbytes: int) -> bool:
         """Make what huge pages begin among these bytes; return whether they are worth it."""
         if self._are_worth_it:
             began = time.perf_counter()
-            made = self._pages.make_huge(start, nbytes)
+            made = self._make(start, nbytes)
             self._are_worth_it = made and time.perf_counter() - began < _PATIENCE * nbytes
         return self._are_worth_it
 

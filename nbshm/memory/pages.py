@@ -59,13 +59,22 @@ class Pages:
         Clearing and mapping a huge page costs a quarter of what the small ones do, in this process and in
         each that maps it later. Returns False where the system has none.
         """
-        first, end = round_up(start, HUGE_PAGE), min(round_up(start + nbytes, HUGE_PAGE), self.nbytes)
-        end -= end % HUGE_PAGE
-        if end <= first:
-            return True
-        for begin in range(first, end, HUGE_PAGE):
+        for begin in self._huge_pages_in(start, nbytes):
             ctypes.memset(self.address + begin, 0, 1)  # there must be something to collapse
-        return advise(self.address + first, end - first, COLLAPSE)
+        return self.collapse(start, nbytes)
+
+    def collapse(self, start: int, nbytes: int) -> bool:
+        """Have huge pages behind some bytes, with what is in them, where such pages begin among them.
+
+        Takes as long as mapping the small ones, once. Returns False where the system has none.
+        """
+        huge = self._huge_pages_in(start, nbytes)
+        return not huge or advise(self.address + huge.start, huge.stop - huge.start, COLLAPSE)
+
+    def _huge_pages_in(self, start: int, nbytes: int) -> range:
+        """Return where huge pages can begin among these bytes."""
+        end = min(round_up(start + nbytes, HUGE_PAGE), self.nbytes)
+        return range(round_up(start, HUGE_PAGE), end - end % HUGE_PAGE, HUGE_PAGE)
 
     @property
     def resident(self) -> int:

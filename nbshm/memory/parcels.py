@@ -7,7 +7,7 @@ from typing import Any
 
 from nbshm.jobs import Parcel, Place, Places
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.copying import fill
+from nbshm.memory.copying import fill, map_touched
 from nbshm.memory.mapping import Mapping
 from nbshm.memory.regions import Region, Span, lay_out, merge
 from nbshm.memory.segments import Segment
@@ -91,8 +91,7 @@ def _copy_out(
     (nbytes,) = layout.sizes
     if spare is not None and nbytes <= mapping.size(spare) <= _MOST_WASTE * nbytes:
         number, segment, is_new = spare, mapping.segment(spare), False
-        segment.pages.touched = True
-        segment.pages.populate()
+        map_touched(segment.pages)
     else:
         segment, is_new = Segment.create(nbytes), True
     for region, (_, start) in zip(regions, layout.spots, strict=True):

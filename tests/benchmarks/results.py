@@ -11,9 +11,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
-from benchmarks.samples import Comparison, alternate
+from benchmarks.samples import Comparison, alternate, touch_free_memory
 from kernels import Kernel, kernel
 
 _MAKE = "made = [torch.empty({length}).share_memory_() for _ in range(2)]"
@@ -45,7 +46,9 @@ def results(directory: Path, repetitions: int, *, nbytes: int = 1 << 28) -> list
             _way(preloaded, _THEIR_WRITING),
             _way(preloaded, f"{make}\n{_THEIR_WRITING}"),
         ]
-        returned, written, as_it_is, old, new = alternate(*ways, repetitions=repetitions)
+        returned, written, as_it_is, old, new = alternate(
+            *ways, repetitions=repetitions, before=partial(touch_free_memory, 4 * nbytes)
+        )
     returns, writes = (f"{what} 2 x {nbytes >> 20} MiB" for what in ("returning", "writing over"))
     return [
         Comparison(workload=returns, peer="forkserver, new tensors", ours=returned, theirs=new),

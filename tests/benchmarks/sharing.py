@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.samples import Comparison, alternate, compare, rest
+from benchmarks.samples import Comparison, alternate, compare, rest, touch_free_memory
 from kernels import Kernel, kernel
 
 _PREPARATION = """
@@ -29,6 +29,12 @@ _EMPTY = "%%parallel nprocs={nprocs}\n0;"
 def first_sharing(directory: Path, repetitions: int, *, nbytes: int = 1 << 30) -> list[Comparison]:
     """Share a new tensor, in pages that nobody has touched, against torch's own way."""
     with _kernel(directory, nbytes) as notebook:
+        renew = _cell(notebook, "tensor = None; spares.clear(); tensor = torch.ones(length)")
+
+        def before() -> None:
+            renew()
+            touch_free_memory(nbytes)
+
         return [
             compare(
                 f"first sharing of {nbytes >> 20} MiB",
@@ -36,7 +42,7 @@ def first_sharing(directory: Path, repetitions: int, *, nbytes: int = 1 << 30) -
                 _cell(notebook, "tensor.share_memory_();"),
                 peer="share_memory_()",
                 repetitions=repetitions,
-                before=_cell(notebook, "tensor = None; spares.clear(); tensor = torch.ones(length)"),
+                before=before,
             )
         ]
 
