@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -56,8 +56,16 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
         optional=(names.perhaps_bound | (names.annotated - names.reads)) - set(options.send),
         extra=_history(tree, shell.user_ns),
     )
+    return Analysis(needs=needs, writes=tuple(_writes_into_the_notebook(tree, names, options.out)))
+
+
+def _writes_into_the_notebook(tree: ast.Module, names: Names, out: Container[str]) -> Iterator[Write]:
+    """Yield the writes into what was there before the cell, and does not come back by `out=`."""
     own = names.reads - names.binds
-    return Analysis(needs=needs, writes=tuple(write for write in writes(tree) if write.name in own))
+    added_to = names.reads - names.perhaps_bound
+    for write in writes(tree):
+        if write.name in (added_to if write.binds else own) and not (write.binds and write.name in out):
+            yield write
 
 
 def _parsed(body: Body, shell: InteractiveShell, flags: int) -> ast.Module:

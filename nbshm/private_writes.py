@@ -16,6 +16,7 @@ from nbshm.definitions.writes import Step, Write
 
 _MAPPINGS = frozenset({dict, collections.Counter, collections.defaultdict, collections.OrderedDict})
 _SEQUENCES = frozenset({list, tuple, collections.deque})
+_CONSTANTS = frozenset({bool, int, float, complex, str, bytes, frozenset})
 _OF_LIBRARIES = {"pandas": ("DataFrame", "Series"), "xarray": ("DataArray", "Dataset")}
 _MOST_ITEMS = 100  # of a container are looked at for the one that the code means
 
@@ -34,7 +35,9 @@ def _private(write: Write, namespace: Mapping[str, Any]) -> Iterator[tuple[str, 
             yield text, whole
             return
         values, text = [part for value in values for part in _follow(value, step)], write.text
-    kind = _common(_kind_of_whole(value) or _kind_of_container(value) for value in values)
+    kind = _common(
+        _kind_of_whole(value) or _kind_of_container(value) or _kind_of_constant(value) for value in values
+    )
     if kind is not None and not _updates_memory(write, values):
         yield text, kind
 
@@ -92,6 +95,12 @@ def _home(kind: type) -> str:
 def _kind_of_container(value: Any) -> str | None:
     kind = type(value)
     return kind.__name__ if kind in _MAPPINGS | _SEQUENCES | {set} else None
+
+
+def _kind_of_constant(value: Any) -> str | None:
+    """Name the kind of a value that never changes: what is made of it is another one."""
+    kind = type(value)
+    return kind.__name__ if kind in _CONSTANTS else None
 
 
 def _is_memory(value: Any) -> bool:

@@ -12,6 +12,7 @@ from kernels import Kernel
         ("found = [None] * 2", "found[rank] = 1", "a list"),
         ("found = {}", "found[rank] = 1", "a dict"),
         ("found = set()", "found.add(rank)", "a set"),
+        ("found = 0", "for i in nbshm.claim(range(4)): found += i", "an int"),
         ("import numpy as np; found = np.array([None, None])", "found[rank] = 1", "an object array"),
         (
             "import pandas as pd; found = pd.DataFrame({'a': [1, 2]})",
@@ -30,8 +31,10 @@ def test_writes_that_stay_in_the_ranks_are_told(
 
 def test_writes_that_are_shared_need_no_word(shared_notebook: Kernel) -> None:
     shared_notebook.run("import numpy as np; held = {'a': np.zeros(2)}; array = np.zeros(2)").check()
+    shared_notebook.run("count = own = total = 1").check()
     body = "held['a'][rank] = 1\nheld['a'] += 0\narray[rank] = 1\nown = []\nown.append(rank)"
-    reply = shared_notebook.run(f"%%parallel nprocs=2\n{body}").check()
+    body += "\ncount = 0\ncount += 1\ntotal += 1"
+    reply = shared_notebook.run(f"%%parallel nprocs=2 out=total\n{body}").check()
     assert "nbshm:" not in reply.text
     assert shared_notebook.value("(held['a'].tolist(), array.tolist())") == ([1.0, 1.0], [1.0, 1.0])
 

@@ -31,6 +31,7 @@ NAMESPACE = {
     "objects": np.array([np.zeros(2), None], dtype=object),
     "queue": deque([1]),
     "rows": [[1], [2]],
+    "so_far": 0.0,
     "sparse": scipy.sparse.csr_array(np.eye(2)),
 }
 
@@ -49,6 +50,9 @@ NAMESPACE = {
         ("objects[0][rank] = 1", {"objects": "object array"}),
         ("bag.items.append(1)", {"bag.items": "list"}),
         ("arrays[rank] = 1", {"arrays": "list"}),
+        ("so_far += rank", {"so_far": "float"}),
+        ("so_far = rank - so_far", {"so_far": "float"}),
+        ("rows += [[rank]]", {"rows": "list"}),
     ],
 )
 def test_a_write_into_what_each_rank_has_a_copy_of_is_private(source, private):
@@ -64,6 +68,8 @@ def test_a_write_into_what_each_rank_has_a_copy_of_is_private(source, private):
         "arrays[0] -= 1",
         "nested['a'][rank] = 1",
         "nested['a'] *= 2",
+        "array += 1",
+        "array = array + 1",
         "bag.arrays['a'] += 1",
         "unknown[0] = 1; nested['unknown'][0] = 1; bag.unknown[0] = 1; queue[0].x[5] = 1",
     ],

@@ -1,4 +1,7 @@
-"""Which of the notebook's values a cell writes into: items, attributes, calls of methods that change."""
+"""Which of the notebook's values a cell writes into: items, attributes, calls of methods that change.
+
+And to which of its names it adds: `total += x`, `total = total + x`.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,8 @@ Step: TypeAlias = tuple[Literal["item", "attribute", "any item"], object]
 class Write:
     """A write into what a name leads to by some steps; `text` is how the code calls that.
 
+    With `binds` the name itself is bound to something made of its value.
+
     `updates` leads on to the item that is updated in place, if it can be: by `+=`, not by `=`.
     """
 
@@ -28,13 +33,29 @@ class Write:
     steps: tuple[Step, ...]
     text: str
     updates: Step | None = None
+    binds: bool = False
 
 
 def writes(tree: ast.Module) -> list[Write]:
-    """Return the writes of a cell: `x[i] = ...`, `x.loc[i] = ...`, `x.a.append(...)`."""
+    """Return the writes of a cell: `x[i] = ...`, `x.loc[i] = ...`, `x.a.append(...)`, `x += ...`."""
     nodes = list(ast.walk(tree))
     updated = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
-    return [write for node in nodes for write in _writes(node, is_updated=id(node) in updated)]
+    into = [write for node in nodes for write in _writes(node, is_updated=id(node) in updated)]
+    return into + [Write(name=name, steps=(), text=name, binds=True) for name in _added_to(tree)]
+
+
+def _added_to(node: ast.AST) -> Iterator[str]:
+    """Yield the names that are bound to something made of their value, except in functions and classes."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
+            return
+        case ast.AugAssign(target=ast.Name(id=name)):
+            yield name
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp(left=left, right=right)):
+            if any(isinstance(side, ast.Name) and side.id == name for side in (left, right)):
+                yield name
+    for child in ast.iter_child_nodes(node):
+        yield from _added_to(child)
 
 
 def _writes(node: ast.AST, *, is_updated: bool) -> Iterator[Write]:

@@ -22,7 +22,11 @@ from nbshm.definitions.writes import Write, writes
         ("frame.sort_values('a', inplace=True); frame.dropna(inplace=False)", ["frame"]),
         ("def f():\n    x['k'] = 1", ["x"]),
         ("x['a'][i].b[0] = 1", ["x['a'][i].b"]),
-        ("x.count(1); y = x[0]; y += 1; x.y = 2", []),
+        ("x += 1", ["x"]),
+        ("for i in y:\n    if i:\n        x = i * x", ["x"]),
+        ("x = y + 1; x = f(x); x, y = y + x, 1", []),
+        ("def f():\n    x = 0\n    x += 1\nclass C:\n    x += 1\ng = lambda: x + 1", []),
+        ("x.count(1); y = x[0]; x.y = 2", []),
         ("f(x)[0] = 1", []),
     ],
 )
