@@ -29,43 +29,43 @@ _EMPTY = "%%parallel nprocs={nprocs}\n0;"
 def first_sharing(directory: Path, repetitions: int, *, nbytes: int = 1 << 30) -> list[Comparison]:
     """Share a new tensor, in pages that nobody has touched, against torch's own way."""
     with _kernel(directory, nbytes) as notebook:
-        renew = _cell(notebook, "tensor = None; spares.clear(); tensor = torch.ones(length)")
-
-        def before() -> None:
-            renew()
-            touch_free_memory(nbytes)
-
         return [
             compare(
                 f"first sharing of {nbytes >> 20} MiB",
-                _cell(notebook, "nbshm.share(tensor);"),
-                _cell(notebook, "tensor.share_memory_();"),
+                _cell(notebook, "nbshm.share(new);"),
+                _cell(notebook, "new.share_memory_();"),
                 peer="share_memory_()",
                 repetitions=repetitions,
-                before=before,
+                before=_making(notebook, nbytes, "spares.clear() or torch.ones(length)"),
             )
         ]
 
 
 def recycled_sharing(directory: Path, repetitions: int, *, nbytes: int = 1 << 30) -> list[Comparison]:
-    """Share a new tensor, in pages that were used before, against a copy of memory that is there."""
+    """Share what is new, in pages that were used before, against a copy of memory that is there.
+
+    An array and a tensor: what is moved is freed. torch's memory lies in small pages, unless it was told
+    otherwise (THP_MEM_ALLOC_ENABLE), or all memory does: freeing it takes as long as the copy.
+    """
     with _kernel(directory, nbytes) as notebook:
         notebook.run("tensor = torch.ones(length); nbshm.share(tensor);").check()
         return [
             compare(
-                f"sharing {nbytes >> 20} MiB in used pages",
-                _cell(notebook, "nbshm.share(tensor);"),
+                f"sharing {nbytes >> 20} MiB in used pages, {kind}",
+                _cell(notebook, "new = nbshm.share(new);"),
                 _cell(notebook, _COPY),
                 peer="np.copyto",
                 repetitions=repetitions,
-                before=_cell(notebook, "tensor = torch.ones(length)"),
+                before=_making(notebook, nbytes, source),
             )
+            for kind, source in (("array", 'np.ones(length, "f4")'), ("tensor", "torch.ones(length)"))
         ]
 
 
 def second_cells(directory: Path, repetitions: int, *, nbytes: int = 1 << 30) -> list[Comparison]:
     """Read an array that is shared already in four workers, against four threads, both less an empty cell."""
     with _kernel(directory, nbytes) as notebook:
+        touch_free_memory(8 * nbytes)
         cell = "%%parallel nprocs=4\nfloat(quarter(array, rank));"
         notebook.run(cell).check()
         ours, empty, theirs, nothing = alternate(
@@ -90,6 +90,7 @@ def mirroring(directory: Path, repetitions: int, *, nbytes: int = 1 << 30) -> li
     """Copy an array in and back that a list holds, less an empty cell, against one copy."""
     with _kernel(directory, nbytes) as notebook:
         notebook.run("keep = [array]").check()
+        touch_free_memory(8 * nbytes)
         cell = "%%parallel nprocs=2\narray[rank] = rank"
         notebook.run(cell).check()
         ours, empty, theirs = alternate(
@@ -135,6 +136,16 @@ def _kernel(directory: Path, nbytes: int) -> Iterator[Kernel]:
 
 def _cell(notebook: Kernel, source: str) -> Callable[[], object]:
     return lambda: notebook.run(source, timeout=120).check()
+
+
+def _making(notebook: Kernel, nbytes: int, source: str) -> Callable[[], object]:
+    """Return what gives up what was `new` and makes it again, with memory to take for what follows."""
+
+    def make() -> None:
+        notebook.run(f"new = None; new = {source}", timeout=120).check()
+        touch_free_memory(nbytes)
+
+    return make
 
 
 def _less(times: tuple[float, ...], empty: tuple[float, ...]) -> tuple[float, ...]:
