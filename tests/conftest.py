@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,13 @@ def shared_notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel
     """One kernel for all tests of a module that leave nothing to each other."""
     with kernel(tmp_path_factory.mktemp("notebook")) as running:
         yield running
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Let what is meant to be long run without a dump of its stacks."""
+    if item.get_closest_marker("soak") or item.get_closest_marker("benchmark"):
+        faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -5,8 +5,6 @@ python -m pytest -m benchmark -s tests/benchmarks
 
 from __future__ import annotations
 
-import faulthandler
-
 import pytest
 from benchmarks import sharing, warm_cell, watching
 from benchmarks.big_tensor import big_tensor
@@ -40,5 +38,4 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
     ],
 )
 def test_ratios(workload, tmp_path):
-    faulthandler.cancel_dump_traceback_later()  # long is how a benchmark should be
     print(f"\n{table(workload(tmp_path, REPETITIONS))}")
