@@ -53,8 +53,10 @@ def slots(definition: ast.stmt, path: str = "") -> Iterator[tuple[str, Slot]]:
         for index in range(len(definition.bases)):
             slot = Slot(holder=definition, field="bases", index=index)
             yield f"{path}{definition.name}.{BASES}.{index}", slot
+        changing = names_worked_on(definition)
         for statement in definition.body:
-            yield from _class_level(statement, f"{path}{definition.name}.")
+            if _bound_name(statement) not in changing:
+                yield from _class_level(statement, f"{path}{definition.name}.")
 
 
 def replace(definition: ast.stmt, replacements: Mapping[str, ast.expr]) -> None:
@@ -64,14 +66,37 @@ def replace(definition: ast.stmt, replacements: Mapping[str, ast.expr]) -> None:
             slot.replace(replacements[key])
 
 
-def _class_level(statement: ast.stmt, path: str) -> Iterator[tuple[str, Slot]]:
+def names_worked_on(definition: ast.ClassDef) -> frozenset[str]:
+    """Return the names that a class body binds, and that a loop or another statement in it may change then.
+
+    Such a statement would do so once more to a live value: it is given what the body makes of them.
+    """
+    bound = {name for statement in definition.body if (name := _bound_name(statement)) is not None}
+    others = [
+        statement
+        for statement in definition.body
+        if not isinstance(statement, Definition) and _bound_name(statement) is None
+    ]
+    nodes = (node for statement in others for node in ast.walk(statement))
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and node.id in bound)
+
+
+def _bound_name(statement: ast.stmt) -> str | None:
+    """Return the name that a statement of a class body binds to an expression, if that is all it does."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)]):
-            yield f"{path}{name}", Slot(holder=statement, field="value")
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
-            yield f"{path}{name}", Slot(holder=statement, field="value")
-        case _:
-            yield from slots(statement, path)
+            return name
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return None
+
+
+def _class_level(statement: ast.stmt, path: str) -> Iterator[tuple[str, Slot]]:
+    name = _bound_name(statement)
+    if name is None:
+        yield from slots(statement, path)
+    elif getattr(statement, "value", None) is not None:
+        yield f"{path}{name}", Slot(holder=statement, field="value")
 
 
 def _defaults(arguments: ast.arguments, path: str) -> Iterator[tuple[str, Slot]]:

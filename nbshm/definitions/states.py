@@ -11,6 +11,7 @@ from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptor
 from typing import Any
 
 from nbshm.definitions.bindings import scope_bindings
+from nbshm.definitions.live import names_worked_on
 from nbshm.definitions.live_values import raw_function
 from nbshm.definitions.uses import mangled_name
 from nbshm.jobs import State
@@ -60,7 +61,7 @@ def _docstring(
 def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[CodeType]) -> State:
     bound, written = _bound(statement), _methods(statement)
     is_alone = _makes_all_itself(statement, definition)
-    changed, added = _of_members(definition, functions), {}
+    changed, added = {**_of_members(definition, functions), **dict(_worked_on(statement, definition))}, {}
     for name, value in vars(definition).items():
         if name in written and _is_patched(value, written[name], functions):
             changed[name] = value
@@ -70,6 +71,23 @@ def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[
         changed.update(_docstring(statement, definition))
     removed = tuple(sorted(bound - vars(definition).keys()))
     return State(changed=changed, added=added, removed=removed, registered=tuple(_registered(definition)))
+
+
+def _worked_on(statement: ast.ClassDef, definition: type) -> Iterator[tuple[str, Any]]:
+    """Yield the data, by dotted path, that class bodies have worked on after they had bound them.
+
+    They work on what they make of them in the worker, too, which these replace.
+    """
+    if isinstance(definition, enum.EnumMeta):
+        return
+    names = {mangled_name(name, statement.name) for name in names_worked_on(statement)}
+    for name in sorted(names & vars(definition).keys()):
+        value = vars(definition)[name]
+        if not isinstance(value, type) and not hasattr(type(value), "__get__"):
+            yield name, value
+    for inner in statement.body:
+        if isinstance(inner, ast.ClassDef) and isinstance(kind := vars(definition).get(inner.name), type):
+            yield from ((f"{inner.name}.{path}", value) for path, value in _worked_on(inner, kind))
 
 
 def _of_members(definition: type, functions: Sequence[CodeType]) -> dict[str, Any]:
