@@ -9,12 +9,12 @@ import functools
 import inspect
 import typing
 from collections.abc import Iterator, Mapping
-from types import FunctionType
+from types import FunctionType, MemberDescriptorType
 from typing import Any
 
 from nbshm.attributes import found_at
 from nbshm.definitions import live
-from nbshm.definitions.uses import dotted_path
+from nbshm.definitions.uses import dotted_path, mangled_name
 
 
 def live_values(
@@ -60,7 +60,7 @@ def _live_value(
         return ()
     if isinstance(slot.holder, ast.ClassDef):
         return _base(holder, slot, namespace)
-    return _class_attribute(holder, last, slot.expression)
+    return _class_attribute(holder, mangled_name(last, holder.__name__), slot.expression)
 
 
 def _default(function: FunctionType | None, parameter: str) -> tuple[Any, ...]:
@@ -95,14 +95,25 @@ def _class_attribute(holder: type, name: str, expression: ast.expr) -> tuple[Any
     """Return (value,) of a class attribute that is data; what a metaclass or descriptor made of it is not."""
     if isinstance(holder, enum.EnumMeta) or name not in vars(holder) or name == "__slots__":
         return ()
-    if dataclasses.is_dataclass(holder) and isinstance(expression, ast.Call):
+    field = vars(holder).get("__dataclass_fields__", {}).get(name)
+    if field is not None and isinstance(expression, ast.Call) and not _has_only_a_default(field):
         return ()
     value = vars(holder)[name]
+    if field is not None and isinstance(value, MemberDescriptorType):  # it has a slot
+        value = field.default
+    elif name in vars(holder).get("_field_defaults", {}):  # of a named tuple
+        value = vars(holder)["_field_defaults"][name]
     if isinstance(value, type):
         return ()
     if isinstance(value, FunctionType):
         return () if isinstance(expression, ast.Lambda) or value.__module__ != "__main__" else (value,)
     return () if hasattr(type(value), "__get__") else (value,)
+
+
+def _has_only_a_default(field: dataclasses.Field[Any]) -> bool:
+    """Tell whether a dataclass would make that field of its default alone."""
+    is_as_usual = field.init and field.repr and field.compare and field.hash is None and not field.metadata
+    return is_as_usual and field.default is not dataclasses.MISSING
 
 
 def _is_literally(expression: ast.expr, value: Any) -> bool:

@@ -100,6 +100,19 @@ def _of_members(definition: type, functions: Sequence[CodeType]) -> dict[str, An
     }
 
 
+def attributes_of_class(definition: type) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes of a class, of the classes in it and of an enum's members, by dotted paths."""
+    members: Mapping[str, Any] = definition.__members__ if isinstance(definition, enum.EnumMeta) else {}
+    for name, value in members.items():
+        yield f"{name}._value_", value._value_  # as documented; `value` may be redefined
+    yield from ((f"{member}.{name}", value) for member, name, value in attributes_of_members(definition))
+    for name, value in vars(definition).items():
+        if isinstance(value, type) and value.__qualname__ == f"{definition.__qualname__}.{name}":
+            yield from ((f"{name}.{path}", inner) for path, inner in attributes_of_class(value))
+        elif not members or (name not in members and not name.startswith("_")):  # its tables have them all
+            yield name, value
+
+
 def attributes_of_members(definition: type) -> Iterator[tuple[str, str, Any]]:
     """Yield a member of an enum, an attribute that does not make it one, and its value; of others nothing."""
     if isinstance(definition, enum.EnumMeta):

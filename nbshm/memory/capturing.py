@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
@@ -28,8 +28,17 @@ class CapturingPickler(ValuePickler):
 
     def dump(self, value: Any) -> None:
         """Pickle a value behind those that were pickled before."""
-        self._own_arrays.update((id(array), array) for array in reachable([value], is_array_kind))
+        self._note_arrays([value])
         super().dump(value)
+
+    def reducer_override(self, value: Any) -> Any:
+        """Take the arrays of the notebook's classes for its own too: a class may travel by value."""
+        if issubclass(type(value), type) and value.__module__ == "__main__":
+            self._note_arrays(vars(value).values())
+        return super().reducer_override(value)
+
+    def _note_arrays(self, values: Iterable[Any]) -> None:
+        self._own_arrays.update((id(array), array) for array in reachable(values, is_array_kind))
 
     def forget(self) -> None:
         """Let go of the arrays, of all that was pickled and of who was asked: nothing follows any more.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from nbshm.memory.naming import steps_from
-from nbshm.memory.reach import is_array, is_of_libraries, reachable
+from nbshm.memory.reach import is_array, is_of_libraries, is_plain_kind, reachable
 
 _MOST = 100_000  # objects that those of libraries lead to (the nodes of a graph, say): a second at most
 
@@ -25,9 +25,20 @@ def tensors_and_arrays(value: Any) -> Iterator[Any]:
             yield part
 
 
-def _found(value: Any) -> Iterator[Any]:
+def is_data_with_memory(value: Any) -> bool:
+    """Tell whether a value holds tensors or arrays, and beside them only what is plain or the notebook's."""
+    memory = _memory_kinds()
+    found = list(reachable([value], lambda kind: issubclass(kind, memory) or not is_plain_kind(kind)))
+    return bool(found) and all(issubclass(type(part), memory) for part in found)
+
+
+def _memory_kinds() -> tuple[type, ...]:
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    memory = (*((numpy.ndarray,) if numpy else ()), *((torch.Tensor,) if torch else ()))
+    return (*((numpy.ndarray,) if numpy else ()), *((torch.Tensor,) if torch else ()))
+
+
+def _found(value: Any) -> Iterator[Any]:
+    memory, torch = _memory_kinds(), sys.modules.get("torch")
     modules = (torch.nn.Module,) if torch else ()
     optimizers = (torch.optim.Optimizer,) if torch else ()
     of_libraries = []

@@ -91,6 +91,13 @@ def is_array_kind(kind: type) -> bool:
     return numpy is not None and issubclass(kind, numpy.ndarray)
 
 
+def is_plain_kind(kind: type) -> bool:
+    """Tell whether objects of a class are plain data, plain containers, or the notebook's own."""
+    if issubclass(kind, (type, BaseException)):
+        return False
+    return id(kind) in _ATOMS or issubclass(kind, (dict, *_CONTAINERS)) or _layout(kind).has_attributes
+
+
 def is_of_libraries(kind: type) -> bool:
     """Tell whether the objects of a class are other libraries' own, which may hold anything.
 

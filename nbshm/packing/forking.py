@@ -9,7 +9,6 @@ are sent, as to any worker, and bound in the worker's `__main__`.
 from __future__ import annotations
 
 import contextlib
-import enum
 import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +19,7 @@ from typing import Any
 from nbshm.attributes import found_at
 from nbshm.definitions.by_value import reduce_function
 from nbshm.definitions.names import code_names
-from nbshm.definitions.states import attributes_of_members
+from nbshm.definitions.states import attributes_of_class
 from nbshm.jobs import Cell, Program, State, Tail
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.contents import tensors_and_arrays
@@ -106,14 +105,12 @@ def _states(
 
 
 def _attributes(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield what may hold arrays among the attributes of a class of the notebook, or of an enum's members."""
+    """Yield what may hold arrays among the attributes of a class of the notebook, by dotted paths."""
     if kind.__module__ != "__main__":
         return
-    own = {} if isinstance(kind, enum.EnumMeta) else vars(kind)
-    of_members = {f"{member}.{name}": value for member, name, value in attributes_of_members(kind)}
-    for name, value in {**own, **of_members}.items():
+    for path, value in attributes_of_class(kind):
         if type(value) is not FunctionType and _holds_arrays(value):
-            yield name, value
+            yield path, value
 
 
 def _cells(notebook: Notebook) -> dict[str, Cell]:

@@ -6,7 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from nbshm.definitions.lifting import Lifted
+from nbshm.definitions.states import attributes_of_class
+from nbshm.definitions.uses import mangled_name
 from nbshm.jobs import State, Tail
+from nbshm.memory.contents import is_data_with_memory
 from nbshm.packing.circles import CONTAINERS
 from nbshm.packing.draft import Draft
 from nbshm.packing.knowledge import Knowledge
@@ -41,12 +44,32 @@ def is_maker(kind: type) -> bool:
 def _state(definition: Lifted, knowledge: Knowledge) -> State:
     """Return the state of a definition, with the live values that it has not been given yet."""
     deferred = deferred_keys(definition, knowledge)
-    if not deferred:
-        return definition.state
     value = knowledge.namespace[definition.name]
-    names = [key.split(".")[1] for key in deferred] if definition.is_class else _DEFAULTS
-    given = {name: _attribute(value, name) for name in names}
+    given = _with_memory(definition, value) if definition.is_class else {}
+    if deferred:
+        names = [_in_class(key) for key in deferred] if definition.is_class else _DEFAULTS
+        given.update({name: _attribute(value, name) for name in names})
+    if not given:
+        return definition.state
     return replace(definition.state, changed={**given, **definition.state.changed})
+
+
+def _with_memory(definition: Lifted, kind: type) -> dict[str, Any]:
+    """Return the attributes that hold tensors or arrays where no live value stands in for an expression.
+
+    A loop in the class body, a decorator, a metaclass, `__init_subclass__` would make others in the worker.
+    """
+    return {
+        path: value
+        for path, value in attributes_of_class(kind)
+        if f"{definition.name}.{path}" not in definition.live and is_data_with_memory(value)
+    }
+
+
+def _in_class(key: str) -> str:
+    """Return the attribute that a key stands for, as the class has it."""
+    kind, name = key.split(".")
+    return mangled_name(name, kind)
 
 
 _DEFAULTS = ["__defaults__", "__kwdefaults__"]

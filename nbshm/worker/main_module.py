@@ -10,6 +10,8 @@ there.
 from __future__ import annotations
 
 import ast
+import enum
+import functools
 import importlib
 import linecache
 import sys
@@ -150,11 +152,8 @@ def _stand_in(key: str) -> ast.expr:
 
 def _set_state(definition: Any, state: State) -> None:
     for path, value in state.changed.items():
-        name, _, attribute = path.partition(".")
-        if attribute:
-            vars(definition[name])[attribute] = value  # a member may let nobody set it
-        else:
-            setattr(definition, name, value)
+        *outer, name = path.split(".")
+        _set_attribute(functools.reduce(_part, outer, definition), name, value)
     for name, value in state.added.items():
         if name not in vars(definition):
             setattr(definition, name, value)
@@ -163,6 +162,19 @@ def _set_state(definition: Any, state: State) -> None:
             delattr(definition, name)
     for subclass in state.registered:
         definition.register(subclass)
+
+
+def _part(kind: Any, name: str) -> Any:
+    """Return a class in a class, or a member of an enum."""
+    is_member = isinstance(kind, enum.EnumMeta) and name in kind.__members__
+    return kind[name] if is_member else vars(kind)[name]
+
+
+def _set_attribute(holder: Any, name: str, value: Any) -> None:
+    if isinstance(type(holder), enum.EnumMeta):
+        vars(holder)[name] = value  # a member may let nobody set it
+    else:
+        setattr(holder, name, value)
 
 
 def _refill(container: Any, contents: Any) -> None:
