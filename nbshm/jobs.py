@@ -164,9 +164,9 @@ class Tail:
 class State:
     """Attributes of a definition that its source does not give it.
 
-    `changed` replace what the statement made, those of an enum's members and of classes in a class by dotted
-    names; `added` are set where the statement made nothing of that name; `removed` are deleted. `registered`
-    are virtual subclasses, with an abstract class.
+    `changed` replace what the statement made, those of methods, of an enum's members and of the classes in a
+    class by dotted names; `added` are set where the statement made nothing of that name; `removed` are
+    deleted. `registered` are virtual subclasses, with an abstract class.
     """
 
     changed: dict[str, Any]

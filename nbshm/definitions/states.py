@@ -65,6 +65,8 @@ def _class_state(statement: ast.ClassDef, definition: type, functions: Sequence[
     for name, value in vars(definition).items():
         if name in written and _is_patched(value, written[name], functions):
             changed[name] = value
+        elif name in written and not written[name] and isinstance(value, FunctionType):
+            changed.update({f"{name}.{attribute}": one for attribute, one in vars(value).items()})
         elif name not in bound and (_is_users(name, value) or (is_alone and _is_no_statements(name, value))):
             added[name] = value
     if ast.get_docstring(statement) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
@@ -32,9 +33,11 @@ class CapturingPickler(ValuePickler):
         super().dump(value)
 
     def reducer_override(self, value: Any) -> Any:
-        """Take the arrays of the notebook's classes for its own too: a class may travel by value."""
+        """Take the arrays of the notebook's classes and functions for its own: they may go by value."""
         if issubclass(type(value), type) and value.__module__ == "__main__":
             self._note_arrays(vars(value).values())
+        elif type(value) is FunctionType:
+            self._note_arrays([value])
         return super().reducer_override(value)
 
     def _note_arrays(self, values: Iterable[Any]) -> None:

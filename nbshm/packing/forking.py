@@ -18,6 +18,7 @@ from typing import Any
 
 from nbshm.attributes import found_at
 from nbshm.definitions.by_value import reduce_function
+from nbshm.definitions.live_values import raw_function
 from nbshm.definitions.names import code_names
 from nbshm.definitions.states import attributes_of_class
 from nbshm.jobs import Cell, Program, State, Tail
@@ -109,7 +110,7 @@ def _attributes(kind: type) -> Iterator[tuple[str, Any]]:
     if kind.__module__ != "__main__":
         return
     for path, value in attributes_of_class(kind):
-        if type(value) is not FunctionType and _holds_arrays(value):
+        if _holds_arrays(raw_function(value) or value):
             yield path, value
 
 

@@ -165,7 +165,7 @@ def _set_state(definition: Any, state: State) -> None:
 
 
 def _part(kind: Any, name: str) -> Any:
-    """Return a class in a class, or a member of an enum."""
+    """Return a method of a class, a class in it, or a member of an enum."""
     is_member = isinstance(kind, enum.EnumMeta) and name in kind.__members__
     return kind[name] if is_member else vars(kind)[name]
 

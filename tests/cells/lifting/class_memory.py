@@ -48,13 +48,22 @@ class Private:
     def count(cls):
         cls.__count += 1
         return cls.__count
+class Methods:
+    def first(self, to=np.zeros(9)): return to
+    @staticmethod
+    def second(to=np.zeros(9)): return to
+    @classmethod
+    def third(cls, to=np.zeros(9)): return to
+    def __init_subclass__(cls): pass
+Methods.first.seen = np.zeros(9)
 Private.count()
 sample, slotted, row = Sample(), Slotted(), Row()
 # %%
 %%parallel out=back
 for written in (Sample().values, Sample.count, Slotted().values, Row().values, Table.FIRST.value["a"],
         Table.SECOND.value[0], Counted.counts, Made.table, Decorated.table, Described.part, Several.second, Several.third,
-        Several.fifth, Several.Inner.seventh, Private.table()):
+        Several.fifth, Several.Inner.seventh, Private.table(), Methods().first(), Methods.second(),
+        Methods.third(), Methods.first.seen):
     written[rank] = 1
 sample.values[4 + rank] = slotted.values[4 + rank] = row.values[4 + rank] = Several.third[4 + rank] = 2
 for same in Sample().values, Sample.values, Slotted().values, Row().values, Several.fourth:
@@ -63,6 +72,7 @@ back = Private.count()
 # %%
 for seen in (Sample().values, Sample.count, Slotted().values, Row().values, Table.FIRST.value["a"],
         Table.SECOND.value[0], Counted.counts, Made.table, Decorated.table, Described.part, Several.second, Several.third,
-        Several.fifth, Several.Inner.seventh, Private.table()):
+        Several.fifth, Several.Inner.seventh, Private.table(), Methods().first(), Methods.second(),
+        Methods.third(), Methods.first.seen):
     assert seen[: len(back)].all() and not seen[len(back) : 4].any(), seen
 assert set(back) == {2} and sample.values is Sample().values is Sample.values and slotted.values is Slotted().values
