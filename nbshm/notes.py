@@ -30,15 +30,22 @@ _REMEDIES = {
     ("random", "Random"): "Seed one for each rank in the cell.",
     ("torch", "Generator"): "Seed one for each rank in the cell.",
 }
+_SEEDING = ("spawn", "seed", "manual_seed")  # what a cell calls to give each rank a stream of its own
 _MISSING = re.compile(r"name '(\w+)' is not defined")
 
 
 def before_start(
-    options: Options, names: AbstractSet[str], private: Mapping[str, str], namespace: Mapping[str, Any]
+    options: Options,
+    names: AbstractSet[str],
+    *,
+    uses: AbstractSet[str],
+    private: Mapping[str, str],
+    namespace: Mapping[str, Any],
 ) -> Iterator[str]:
     """Yield what a person should know before the run starts.
 
-    `private` are the kinds of what the cell writes into and each rank has its own of.
+    `uses` are dotted uses of names in the cell: `rng.spawn`; `private` are the kinds of what the cell writes
+    into and each rank has its own of.
     """
     yield from options.warnings
     if private:
@@ -49,13 +56,13 @@ def before_start(
         )
     if options.nprocs > 1:
         for name in sorted(names):
-            yield from _about_several_ranks(name, namespace.get(name))
+            yield from _about_several_ranks(name, namespace.get(name), uses)
 
 
-def _about_several_ranks(name: str, value: Any) -> Iterator[str]:
+def _about_several_ranks(name: str, value: Any, uses: AbstractSet[str]) -> Iterator[str]:
     """Say what of a value does not suit several ranks."""
     remedy = _remedy_for_generator(value)
-    if remedy:
+    if remedy and not any(f"{name}.{method}" in uses for method in _SEEDING):
         yield f"Every rank gets the same random numbers from {name}. {remedy.format(name=name)}"
     if _has_gradients(value):
         yield (

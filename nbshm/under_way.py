@@ -272,7 +272,10 @@ class RunUnderWay:
 
 def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Iterator[str]:
     private = private_writes(task.analysis.writes, namespace)
-    yield from notes.before_start(task.options, departure.names, private, namespace)
+    uses = task.analysis.needs.attributes
+    yield from notes.before_start(
+        task.options, departure.names, uses=uses, private=private, namespace=namespace
+    )
     yield from notes.about(departure.edited, departure.private)
     if task.options.background:
         yield from notes.about_mirrors(departure.mirrored)

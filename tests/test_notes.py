@@ -48,3 +48,28 @@ def test_gradients_that_the_ranks_would_share_are_told_in_one_line(shared_notebo
     assert shares not in shared_notebook.run("%%parallel nprocs=1\nmodel").check().text
     shared_notebook.run("model.zero_grad()").check()
     assert shares not in shared_notebook.run("%%parallel nprocs=2\nmodel").check().text
+
+
+@pytest.mark.parametrize(
+    ("setup", "told", "remedied"),
+    [
+        (
+            "import numpy as np; numbers = np.random.default_rng(1)",
+            "numbers.random()",
+            "numbers = numbers.spawn(nprocs)[rank]\nnumbers.random()",
+        ),
+        ("import random; numbers = random.Random(1)", "numbers.random()", "numbers.seed(rank)"),
+        (
+            "import torch; numbers = torch.Generator()",
+            "torch.rand(1, generator=numbers)",
+            "torch.rand(1, generator=numbers.manual_seed(rank))",
+        ),
+    ],
+)
+def test_a_generator_is_told_of_unless_the_cell_gives_each_rank_a_stream(
+    shared_notebook: Kernel, setup: str, told: str, remedied: str
+) -> None:
+    shared_notebook.run(setup).check()
+    note = "Every rank gets the same random numbers from numbers."
+    assert note in shared_notebook.run(f"%%parallel nprocs=2\n{told}").check().text
+    assert note not in shared_notebook.run(f"%%parallel nprocs=2\n{remedied}").check().text
