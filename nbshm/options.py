@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 import shlex
@@ -153,7 +154,20 @@ def _value(option: Option, text: str) -> Any:
     try:
         return option.read(text)
     except ValueError:
+        value, comma, following = _before_another_option(text)
+        if comma:
+            raise OptionError(
+                f"{option.name}={value}: write a space, not a comma, between it and {following}."
+            ) from None
         raise OptionError(f"{option.name}={text}: {_remedy(option, text)}") from None
+
+
+def _before_another_option(text: str) -> tuple[str, str, str]:
+    """Split a value that a comma and another option follow into these three; else it is all value."""
+    for found in re.finditer(r",(\w+)=", text):
+        if found[1] in _BY_NAME:
+            return text[: found.start()], ",", f"{found[1]}="
+    return text, "", ""
 
 
 def _remedy(option: Option, text: str) -> str:
@@ -164,9 +178,18 @@ def _remedy(option: Option, text: str) -> str:
         return f"the notebook has no value for {text}; {allowed}."
     if option.number and text.isidentifier():
         return f"{allowed}; for the variable write {option.name}={{{text}}}."
-    if option.number and not _is_number(text):
+    if option.number and _is_expression(text):
         return f"{allowed}; for the value of an expression write {option.name}={{{text}}}."
     return f"{allowed}."
+
+
+def _is_expression(text: str) -> bool:
+    """Tell whether a text is an expression of Python, and neither a number nor several of anything."""
+    try:
+        expression = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    return not isinstance(expression, ast.Tuple) and not _is_number(text)
 
 
 def _is_number(text: str) -> bool:

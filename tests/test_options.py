@@ -57,6 +57,8 @@ def test_what_the_line_leaves_open_is_as_in_the_defaults() -> None:
         ("nprocs=2.5", ["nprocs=2.5", "a whole number"]),
         ("nprocs=abc", ["for the variable write nprocs={abc}"]),
         ("nprocs=len(x)", ["for the value of an expression write nprocs={len(x)}"]),
+        ("nprocs=4, out=x", ["nprocs=4: write a space, not a comma, between it and out=."]),
+        ("out=x,y,timeout=3", ["out=x,y: write a space, not a comma, between it and timeout=."]),
         ("nprocs={abc}", ["the notebook has no value for {abc}"]),
         ("nprocs=", ["nprocs needs a value", "nprocs=4"]),
         ("nprocs", ["nprocs needs a value", "nprocs=4"]),
@@ -137,3 +139,10 @@ def test_examples_and_offered_values_can_be_read(option: Option) -> None:
     read(option.example, DEFAULTS)
     for value in option.choices():
         read(f"{option.name}={value}", DEFAULTS)
+
+
+@pytest.mark.parametrize("line", ["timeout=2m", "nprocs=4,", "nprocs=4;", "seed=1,2"])
+def test_no_expression_is_proposed_where_none_was_written(line: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        parse(line, Options())
+    assert "{" not in str(raised.value)
