@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections import UserDict
 from collections.abc import Callable, Iterator
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, Literal
 
 from nbshm.attributes import attribute
 from nbshm.errors import CannotSend
 from nbshm.failures.chains import safe_message
+from nbshm.own_code import is_library
+from nbshm.words import with_article
 
 _DEPTH = 12
 _REMEDIES = {
@@ -30,6 +33,12 @@ _REMEDIES = {
     "Thread": ("is a thread", "Start it inside the cell."),
     "frame": ("is a frame", "Send what you need of it."),
 }
+_FILLED_BY_PEOPLE = frozenset({"argparse", "builtins", "collections", "functools", "types"})
+"""Modules with classes whose objects hold what people put there, not what a library needs."""
+
+_IN_MULTIPROCESSING = frozenset(
+    {"queue.Queue", *(f"threading.{name}" for name in ("Barrier", "Condition", "Event", "Semaphore"))}
+)
 
 
 class Unsendable(TypeError):  # noqa: N818  # it names a condition, as the public exceptions do
@@ -64,6 +73,19 @@ class Unshareable(Unsendable):
         return self.remedy if " (" in path else self._remedy.format(its=f"{path}.")
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Culprit:
+    """The part of a value that can't be pickled: how it is reached, and what it raises.
+
+    `holder` is the library's object that it is an inner part of, with the path to it, if there is one.
+    """
+
+    path: str
+    value: Any
+    error: Exception
+    holder: tuple[str, Any] | None = None
+
+
 def refusal(
     name: str, value: Any, error: Exception, *, user: str | None, again: Callable[[Any], Any]
 ) -> CannotSend:
@@ -71,37 +93,52 @@ def refusal(
 
     `again` pickles a part of the value; parts that fail lead the way to the culprit.
     """
-    path, culprit, cause = culprit_in(name, value, error, again)
-    reason, remedy = explain(path, culprit, cause)
-    action: Literal["send", "share"] = "share" if isinstance(cause, Unshareable) else "send"
-    return CannotSend(path, reason=reason, remedy=remedy, used=user if user != name else None, action=action)
+    culprit = culprit_in(name, value, error, again)
+    reason, remedy = explain(culprit)
+    action: Literal["send", "share"] = "share" if isinstance(culprit.error, Unshareable) else "send"
+    return CannotSend(
+        culprit.path, reason=reason, remedy=remedy, used=user if user != name else None, action=action
+    )
 
 
-def culprit_in(
-    name: str, value: Any, error: Exception, again: Callable[[Any], Any]
-) -> tuple[str, Any, Exception]:
-    """Return the path to the part of a value that can't be pickled, that part, and what it raises."""
+def culprit_in(name: str, value: Any, error: Exception, again: Callable[[Any], Any]) -> Culprit:
+    """Return the part of a value that can't be pickled."""
+    whole = Culprit(path=name, value=value, error=error)
     try:
-        return _culprit(name, value, error, again, seen=set())
+        return _culprit(whole, again, seen=set())
     except Exception:  # noqa: BLE001  # parts of foreign classes raise what they like; the whole can be named
-        return name, value, error
+        return whole
 
 
-def _culprit(
-    path: str, value: Any, error: Exception, again: Callable[[Any], Any], *, seen: set[int]
-) -> tuple[str, Any, Exception]:
+def _culprit(whole: Culprit, again: Callable[[Any], Any], *, seen: set[int]) -> Culprit:
     """Follow the parts that fail, down to the one whose own parts are all fine."""
-    if id(value) in seen or len(seen) > _DEPTH:
-        return path, value, error
-    seen.add(id(value))
-    for step, part in parts(value):
+    if id(whole.value) in seen or len(seen) > _DEPTH:
+        return whole
+    seen.add(id(whole.value))
+    for step, part in parts(whole.value):
         try:
             again(part)
         except Exception as inner:  # noqa: BLE001, PERF203  # whatever pickling that part raises
-            if _says_more(error, inner):
+            if _says_more(whole.error, inner):
                 continue
-            return _culprit(path + step, part, inner, again, seen=seen)
-    return path, value, error
+            found = Culprit(path=whole.path + step, value=part, error=inner, holder=_holder(whole))
+            return _culprit(found, again, seen=seen)
+    return whole
+
+
+def _holder(whole: Culprit) -> tuple[str, Any] | None:
+    """Return the outermost of the libraries' objects around a part, inside of the person's innermost."""
+    home = _home(whole.value)
+    if home in _FILLED_BY_PEOPLE:
+        return whole.holder
+    file = attribute(sys.modules.get(home), "__file__")
+    is_own = home == "__main__" or home not in sys.modules or (isinstance(file, str) and not is_library(file))
+    return None if is_own else whole.holder or (whole.path, whole.value)
+
+
+def _home(value: Any) -> str:
+    """Return the module that a function is of, or that the class of another value is of."""
+    return str(attribute(value if type(value) is FunctionType else type(value), "__module__"))
 
 
 def _says_more(error: Exception, inner: Exception) -> bool:
@@ -149,15 +186,23 @@ def _inner(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".{key}", part) for key, part in dictionary.items())
 
 
-def explain(path: str, culprit: Any, error: Exception) -> tuple[str, str]:
+def explain(culprit: Culprit) -> tuple[str, str]:
     """Return the reason why a value cannot travel, a clause, and the remedy, a sentence."""
-    if isinstance(error, Unsendable):
-        return error.reason, error.remedy_for(path)
-    remedies = _REMEDIES.get(str(attribute(type(culprit), "__name__")))
-    if remedies is not None:
-        reason, remedy = remedies
-        return f"{_kind(culprit)} {reason}", remedy
-    return reason_of(culprit, error), "Make it inside the cell."
+    if isinstance(culprit.error, Unsendable):
+        return culprit.error.reason, culprit.error.remedy_for(culprit.path)
+    reason = reason_of(culprit.value, culprit.error)
+    remedy = "Make it inside the cell."
+    known = _REMEDIES.get(str(attribute(type(culprit.value), "__name__")))
+    if known is not None:
+        reason, remedy = f"{_kind(culprit.value)} {known[0]}", known[1]
+    return reason, remedy if culprit.holder is None else _remedy_for_holder(*culprit.holder)
+
+
+def _remedy_for_holder(path: str, value: Any) -> str:
+    """Return the remedy for a value with a part of a library's own that can't travel."""
+    kind = _kind(value)
+    instead = "use the one of multiprocessing" if kind in _IN_MULTIPROCESSING else "make that inside the cell"
+    return f"It is part of {path}, {with_article(kind)}: {instead}."
 
 
 def reason_of(culprit: Any, error: Exception) -> str:

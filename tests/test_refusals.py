@@ -50,6 +50,18 @@ pools = [__import__("multiprocessing").get_context("spawn").Pool(1)]
 pools[0].terminate()
 pools[0].join()
 threads = __import__("concurrent.futures").futures.ThreadPoolExecutor(1)
+import argparse, queue, subprocess
+class Task:
+    def __init__(self, **parts): self.__dict__.update(parts)
+waiter = threading.Event()
+in_line = queue.Queue()
+child = subprocess.Popen(["true"])
+child.wait()
+tasks = {"first": Task(child=child)}
+loader = torch.utils.data.DataLoader([1, 2], num_workers=1, persistent_workers=True)
+next(iter(loader))
+logging_loader = torch.utils.data.DataLoader(Task(log=handle))
+arguments = argparse.Namespace(log=handle)
 before = set(globals())
 """
 
@@ -194,6 +206,46 @@ def refusing(shared_notebook: Kernel) -> Kernel:
         (
             "by_closure",
             f"cannot send 'by_closure (its closure)' to the workers: {LOCK} {LINE}. {LOCK_REMEDY}",
+        ),
+        (
+            "in_line",
+            (
+                f"cannot send 'in_line.mutex' to the workers: {LOCK} {LINE}. "
+                "It is part of in_line, a queue.Queue: use the one of multiprocessing."
+            ),
+        ),
+        (
+            "waiter",
+            (
+                f"cannot send 'waiter._cond._lock' to the workers: {LOCK} {LINE}. "
+                "It is part of waiter, a threading.Event: use the one of multiprocessing."
+            ),
+        ),
+        (
+            "tasks",
+            (
+                f"cannot send 'tasks['first'].child._waitpid_lock' to the workers: {LOCK} {LINE}. "
+                "It is part of tasks['first'].child, a subprocess.Popen: make that inside the cell."
+            ),
+        ),
+        (
+            "loader",
+            (
+                "cannot send 'loader._iterator._sampler_iter' to the workers: generator is a live generator "
+                f"{LINE}. "
+                "It is part of loader, a torch.utils.data.dataloader.DataLoader: make that inside the cell."
+            ),
+        ),
+        (
+            "logging_loader",
+            (
+                f"cannot send 'logging_loader.dataset.log' to the workers: _io.TextIOWrapper {OPEN} {LINE}. "
+                f"{INSIDE}"
+            ),
+        ),
+        (
+            "arguments",
+            f"cannot send 'arguments.log' to the workers: _io.TextIOWrapper {OPEN} {LINE}. {INSIDE}",
         ),
         ("part", f"cannot send 'part.args[0]' to the workers: _io.TextIOWrapper {OPEN} {LINE}. {INSIDE}"),
         (

@@ -79,9 +79,9 @@ class Explaining:
         if self._has_another(kind):
             reason = f"its class {kind.__qualname__!r} has been defined again since it was made"
             return reason, "Make it again."
-        from nbshm.refusals import explain  # noqa: PLC0415  # in a child it is rarely needed
+        from nbshm.refusals import Culprit, explain  # noqa: PLC0415  # in a child it is rarely needed
 
-        reason, remedy = explain(name, value, error)
+        reason, remedy = explain(Culprit(path=name, value=value, error=error))
         for words, others in _ELSEWHERE.items():
             remedy = remedy.replace(words, others)
         return reason, remedy

@@ -54,6 +54,6 @@ def _culprit(outcome: Outcome, error: Exception, results: ResultPickling) -> str
 
 def _why(value: Any, error: Exception, results: ResultPickling) -> str:
     """Say which part of a value can't be pickled, and why."""
-    path, culprit, cause = culprit_in("", value, error, results.try_out)
-    reason = reason_of(culprit, cause)
-    return f"at {path.strip()}, {reason}" if path else reason
+    culprit = culprit_in("", value, error, results.try_out)
+    reason = reason_of(culprit.value, culprit.error)
+    return f"at {culprit.path.strip()}, {reason}" if culprit.path else reason
