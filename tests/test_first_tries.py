@@ -217,3 +217,20 @@ def test_runs_of_several_threads_come_one_after_the_other_and_lose_nothing(tmp_p
         )
         notebook.run(source).check()
         assert notebook.value("array.tolist()") == [1.0] * 6
+
+
+@pytest.mark.parametrize("start_method", ["forkserver", "spawn", "fork"])
+def test_a_lock_that_was_asked_for_before_the_cell_is_the_runs(
+    shared_notebook: Kernel, start_method: str
+) -> None:
+    shared_notebook.run("import numpy as np, nbshm\nlock, total = nbshm.lock(), np.zeros(1)").check()
+    body = "for _ in range(300):\n    with lock:\n        total += 1"
+    shared_notebook.run(f"%%parallel nprocs=2 start_method={start_method}\n{body}").check()
+    assert shared_notebook.value("total.tolist()") == [600]
+
+
+def test_a_lock_of_ranks_is_refused_by_plain_multiprocessing(shared_notebook: Kernel) -> None:
+    shared_notebook.run("import nbshm, pickle").check()
+    reply = shared_notebook.run("pickle.loads(pickle.dumps(nbshm.lock()))")
+    assert reply.error is not None
+    assert "Use a lock of multiprocessing" in reply.error[1]

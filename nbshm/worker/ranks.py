@@ -137,6 +137,42 @@ class Rank:
         return self.loops.follow(iterable, self.loops.report(label, total))
 
 
+class OnlyLock:
+    """What `nbshm.lock()` gives outside a run: it excludes other threads.
+
+    In ranks it is the lock of their run: it is sent as that, and a forked copy takes that one.
+    """
+
+    def __init__(self) -> None:
+        self._threads = threading.RLock()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002  # as in threading
+        """Take the lock, and tell whether it is this thread's now; it may be taken again."""
+        return self._meant().acquire(blocking, timeout)
+
+    def release(self) -> None:
+        """Give it back, once for each time that it was taken."""
+        self._meant().release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def __reduce__(self) -> tuple[Callable[[], RunLock], tuple[()]]:
+        return _lock_of_the_run, ()
+
+    def _meant(self) -> RunLock | threading.RLock:
+        return self._threads if isinstance(_here.rank, OnlyRank) else _here.rank.lock()
+
+
+def _lock_of_the_run() -> RunLock:
+    if isinstance(_here.rank, OnlyRank):
+        raise TypeError("nbshm.lock() is a lock of a parallel cell's ranks. Use a lock of multiprocessing.")
+    return _here.rank.lock()
+
+
 class OnlyRank:
     """The one rank that there is outside a run: nobody to wait for, nobody to share with."""
 
@@ -144,7 +180,7 @@ class OnlyRank:
     nprocs = 1
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = OnlyLock()
 
     def claim(self, iterable: Iterable[T]) -> Iterator[T]:
         """Claim everything."""
@@ -153,7 +189,7 @@ class OnlyRank:
     def barrier(self) -> None:
         """Wait for nobody."""
 
-    def lock(self) -> threading.RLock:
+    def lock(self) -> OnlyLock:
         """Exclude other threads."""
         return self._lock
 
@@ -208,7 +244,7 @@ def barrier() -> None:
     _here.rank.barrier()
 
 
-def lock() -> RunLock | threading.RLock:
+def lock() -> RunLock | OnlyLock:
     """Return the run's lock: one thread of one rank has it at a time.
 
     It is used as `threading.RLock()` is: by `with`, or by `acquire(blocking=True, timeout=-1)`, which tells
