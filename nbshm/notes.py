@@ -32,6 +32,7 @@ _REMEDIES = {
 }
 _SEEDING = ("spawn", "seed", "manual_seed")  # what a cell calls to give each rank a stream of its own
 _MISSING = re.compile(r"name '(\w+)' is not defined")
+_MISSING_IN_A_TEXT = re.compile(r"local variable '(\w+)' is not defined")  # says pandas of `@x` in a query
 
 
 def before_start(
@@ -139,10 +140,11 @@ def with_hint(failure: RankFailure, sent: AbstractSet[str], namespace: Mapping[s
 
 
 def _missing_name(report: ExceptionReport) -> str | None:
-    """Return the global that a NameError tells of, or a KeyError where code asks `globals()` for it."""
+    """Return the global that a NameError tells of, or an error of code that takes names from texts."""
     if report.type_name == "KeyError" and "globals()" in without_colours(report.rendered):
         return report.message.strip("'\"")
-    found = _MISSING.search(report.message) if report.type_name == "NameError" else None
+    pattern = _MISSING if report.type_name == "NameError" else _MISSING_IN_A_TEXT
+    found = pattern.search(report.message)
     return found[1] if found else None
 
 

@@ -289,6 +289,18 @@ def test_a_name_that_the_analysis_cannot_see_is_hinted_at(refusing: Kernel, body
     assert refusing.run(f"%%parallel nprocs=1 send=hidden\n{body}").check().text.strip().endswith("[5]")
 
 
+def test_a_name_that_only_a_query_of_pandas_says_is_hinted_at(refusing: Kernel) -> None:
+    refusing.run("import pandas as pd\nframe = pd.DataFrame({'a': [1, 9]})\nlimit = 5").check()
+    body = "len(frame.query('a > @limit'))"
+    reply = refusing.run(f"%%parallel nprocs=1\n{body}")
+    assert reply.error is not None
+    assert "Add send=limit." in reply.error[2]
+    assert refusing.run(f"%%parallel nprocs=1 send=limit\n{body}").check().text.strip().endswith("[1]")
+    of_a_column = refusing.run("%%parallel nprocs=1\nframe.query('limit > 0')")
+    assert of_a_column.error is not None
+    assert "send=" not in of_a_column.error[2], "it is not in the notebook either"
+
+
 def test_a_name_that_exists_nowhere_is_a_plain_name_error(refusing: Kernel) -> None:
     reply = refusing.run("%%parallel nprocs=1\nnowhere")
     assert reply.error is not None
