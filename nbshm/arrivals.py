@@ -13,6 +13,11 @@ from nbshm.results import Results
 from nbshm.runs import Run
 from nbshm.words import ranks_in_words
 
+_REMEDY = (
+    "Give back what needs nothing of the rank's process (of a model in DistributedDataParallel its .module), "
+    "or end the cell in ';'."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
@@ -60,7 +65,8 @@ class Arrivals:
                 raise RunInterrupted(run.stopped, by=run.ending)
         for rank, error in self.broken.items():
             raise ParallelError(
-                f"what rank {rank} gave back can't be unpickled here: {type(error).__name__}: {error}"
+                f"what rank {rank} gave back can't be unpickled here: {type(error).__name__}: "
+                f"{str(error).rstrip('.')}. {_REMEDY}"
             ) from error
 
     def _by_rank(self, name: str, nprocs: int, tell: Callable[[str], None]) -> list[Any]:

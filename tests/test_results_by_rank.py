@@ -178,7 +178,7 @@ def test_a_value_that_can_not_be_unpickled_is_told(notebook: Kernel, cell: str) 
     reply = notebook.run(cell)
     assert reply.error is not None
     assert reply.error[0] == "ParallelError"
-    assert "can't be unpickled here: ValueError: not in this process" in reply.error[1]
+    assert "can't be unpickled here: ValueError: not in this process. Give back what" in reply.error[1]
 
 
 def test_what_the_cell_defines_comes_back_and_works(notebook: Kernel) -> None:
