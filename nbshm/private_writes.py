@@ -6,6 +6,7 @@ through the built-in containers and objects of notebook classes; no code of a va
 
 from __future__ import annotations
 
+import array
 import collections
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from nbshm.definitions.writes import Step, Write
 
 _MAPPINGS = frozenset({dict, collections.Counter, collections.defaultdict, collections.OrderedDict})
 _SEQUENCES = frozenset({list, tuple, collections.deque})
+_OTHERS = frozenset({set, bytearray, array.array})
 _CONSTANTS = frozenset({bool, int, float, complex, str, bytes, frozenset})
 _OF_LIBRARIES = {"pandas": ("DataFrame", "Series"), "xarray": ("DataArray", "Dataset")}
 _MOST_ITEMS = 100  # of a container are looked at for the one that the code means
@@ -34,7 +36,11 @@ def _private(write: Write, namespace: Mapping[str, Any]) -> Iterator[tuple[str, 
         if whole is not None:
             yield text, whole
             return
-        values, text = [part for value in values for part in _follow(value, step)], write.text
+        parts = [part for value in values for part in _follow(value, step)]
+        if not parts and {type(value) for value in values} == {collections.defaultdict}:
+            yield text, collections.defaultdict.__name__  # makes the part, in the rank's copy
+            return
+        values, text = parts, write.text
     kind = _common(
         _kind_of_whole(value) or _kind_of_container(value) or _kind_of_constant(value) for value in values
     )
@@ -94,7 +100,7 @@ def _home(kind: type) -> str:
 
 def _kind_of_container(value: Any) -> str | None:
     kind = type(value)
-    return kind.__name__ if kind in _MAPPINGS | _SEQUENCES | {set} else None
+    return kind.__name__ if kind in _MAPPINGS | _SEQUENCES | _OTHERS else None
 
 
 def _kind_of_constant(value: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import ast
 from collections import defaultdict, deque
 
@@ -26,8 +27,11 @@ NAMESPACE = {
     "arrays": [np.zeros(2), np.zeros(2)],
     "bag": Bag(),
     "by_key": defaultdict(list, x=[1]),
+    "bytes": bytearray(2),
+    "empty": defaultdict(list),
     "frame": pd.DataFrame({"a": [1.0, 2.0]}),
     "nested": {"x": {"y": [1, 2]}, "a": np.zeros(2)},
+    "numbers": array.array("d", [0.0]),
     "objects": np.array([np.zeros(2), None], dtype=object),
     "queue": deque([1]),
     "rows": [[1], [2]],
@@ -43,6 +47,10 @@ NAMESPACE = {
         ("nested['x']['y'][0] = 3", {"nested['x']['y']": "list"}),
         ("nested['new'] = 3", {"nested": "dict"}),
         ("by_key['x'].append(rank)", {"by_key['x']": "list"}),
+        ("by_key['new'].append(rank)", {"by_key": "defaultdict"}),
+        ("empty[rank].append(rank)", {"empty": "defaultdict"}),
+        ("empty[rank][0].append(rank)", {"empty": "defaultdict"}),
+        ("bytes[rank] = 1; numbers[rank] = 1", {"bytes": "bytearray", "numbers": "array"}),
         ("rows[rank][0] = 3", {"rows[rank]": "list"}),
         ("frame['a'].iloc[0] = 3", {"frame": "DataFrame"}),
         ("frame.dropna(inplace=True)", {"frame": "DataFrame"}),
