@@ -14,6 +14,7 @@ from nbshm.memory.holders import Holders, why_storage_stays
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.naming import address_span, memory_span, overlapped
 from nbshm.memory.reach import is_array
+from nbshm.memory.regions import merge
 from nbshm.memory.segments import Segments
 
 How: TypeAlias = Literal["moved", "mirrored", "snapshot", "by CUDA", "by a file"]
@@ -163,9 +164,10 @@ class _Look:
 
 def _entry(name: str, value: Any, how: How, parts: Sequence[Part]) -> Entry:
     wholes = {id(whole): whole for whole, _ in parts}
-    spans = {span for span in (address_span(piece) for _, piece in parts) if span is not None}
+    spans = [span for span in (address_span(piece) for _, piece in parts) if span is not None]
+    regions = merge((address, nbytes, number) for number, (address, nbytes) in enumerate(spans))
     kind, shape = _kind_and_shape(value) if id(value) in wholes else _contents(value, wholes.values())
-    return Entry(name=name, kind=kind, shape=shape, nbytes=sum(nbytes for _, nbytes in spans), how=how)
+    return Entry(name=name, kind=kind, shape=shape, nbytes=sum(each.nbytes for each in regions), how=how)
 
 
 def _kind_and_shape(value: Any) -> tuple[str, str]:

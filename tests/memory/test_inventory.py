@@ -70,6 +70,14 @@ def test_containers_and_modules_are_one_line_for_each_way(notebook: Notebook):
     ]
 
 
+def test_memory_that_views_have_in_common_is_counted_once(notebook: Notebook):
+    notebook["rows"] = np.zeros((8, 4))
+    notebook["parts"] = [notebook["rows"][start::2] for start in range(2)] + [notebook["rows"], np.zeros(2)]
+    notebook.run("", "parts")
+    (parts,) = (entry for entry in inventory(notebook, "parts").entries if entry.name == "parts")
+    assert (parts.shape, parts.nbytes) == ("4 arrays", 8 * 4 * 8 + 2 * 8)
+
+
 def test_tensors_in_objects_of_libraries_are_told(notebook: Notebook):
     points = torch.utils.data.TensorDataset(torch.zeros(3, 2), torch.zeros(3))
     notebook["few"] = [torch.utils.data.Subset(points, [0]), torch.utils.data.DataLoader(points)]
