@@ -6,6 +6,7 @@ descriptors that were sent without a word, and IPython can't even show an error.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 
@@ -54,8 +55,14 @@ def are_fewer_left_than(count: int) -> bool:
 
 
 def opened_descriptors() -> list[int]:
-    """Return the numbers of the descriptors that are open."""
-    return [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208  # numbers, no paths
+    """Return the numbers of the descriptors that are open; all that may be where none is left to count by."""
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208  # numbers, no paths
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return list(range(soft))
 
 
 def descriptors_in_words() -> str:

@@ -39,7 +39,7 @@ def new_array(shape: Shape, dtype: Any, order: Order, *, name: str, make: Callab
 
 
 def _check_room(nbytes: int, name: str) -> None:
-    for room in (limits.largest_file(), limits.memory_left()):
+    for room in (limits.largest_file(), limits.memory_left(), limits.addresses_left()):
         if room is not None and nbytes > room.nbytes:
             raise NoRoom(
                 what=f"the array of {name}()",

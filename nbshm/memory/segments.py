@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import reduction
 from multiprocessing.context import get_spawning_popen
@@ -24,13 +24,15 @@ from nbshm.memory.spares import Spares, count_forks
 Buffer: TypeAlias = "ctypes.Array[ctypes.c_ubyte]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
     """One use of pages, from the first of them on.
 
     Its buffer is the base of every array and the owner behind every storage that lies in it. So the use ends
     exactly with the last of them.
     """
+
+    __slots__ = ("__weakref__", "buffer", "pages")
 
     buffer: Buffer
     pages: Pages
@@ -55,8 +57,16 @@ class Segment:
 
     @classmethod
     def used_by(cls, buffer: Buffer) -> Segment:
-        """Return the segment of that buffer."""
-        return cls(buffer=buffer, pages=buffer.pages)  # type: ignore[attr-defined]  # as above
+        """Return the segment of that buffer, the same one while anybody has it.
+
+        A pickle of thousands of storages in it has it once, and needs one descriptor.
+        """
+        known: Callable[[], Segment | None] = getattr(buffer, "segment", _unknown)
+        segment = known()
+        if segment is None:
+            segment = cls(buffer=buffer, pages=buffer.pages)  # type: ignore[attr-defined]  # as above
+            buffer.segment = weakref.ref(segment)  # type: ignore[attr-defined]  # likewise
+        return segment
 
     @property
     def fd(self) -> int:
@@ -86,6 +96,10 @@ class Segment:
         """Travel as a descriptor, with the means of multiprocessing."""
         self.pages.handed_on = True
         return _received, (reduction.DupFd(_sendable(self.fd)), self.nbytes)
+
+
+def _unknown() -> None:
+    return None
 
 
 class Segments:

@@ -50,6 +50,20 @@ def test_the_soft_limit_is_raised_as_far_as_it_goes(hard):
     assert resource.getrlimit(NOFILE)[0] == hard
 
 
+def test_where_none_is_left_the_limit_is_raised(hard):
+    fds = [os.dup(0)]
+    resource.setrlimit(NOFILE, (max(opened_descriptors()) + 1, hard))
+    try:
+        while True:
+            fds.append(os.dup(0))
+    except OSError:
+        allowed = allow_descriptors(5)
+    finally:
+        for fd in fds:
+            os.close(fd)
+    assert allowed >= 5
+
+
 def test_with_what_was_asked_for_in_use_there_are_some_left(hard):
     resource.setrlimit(NOFILE, (max(opened_descriptors()) + 1, hard))
     allow_descriptors(5)

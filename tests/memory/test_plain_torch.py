@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 from collections.abc import Iterator
+from multiprocessing import reduction
 from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
@@ -45,6 +46,15 @@ def test_storages_in_one_segment_are_handed_over_where_they_lie(notebook):
     assert first.tolist() == [3, 5, 3, 3, 3]
     assert second.tolist() == [4, 4, 4]
     assert in_segment(notebook, first)
+
+
+def test_thousands_of_storages_in_one_segment_take_one_descriptor(notebook, monkeypatch):
+    many = notebook["many"] = [torch.zeros(2) for _ in range(2_000)]
+    notebook.run("pass", "many")
+    handed_over = []
+    monkeypatch.setattr(reduction, "DupFd", handed_over.append)
+    ForkingPickler.dumps(many)
+    assert len(handed_over) == 1
 
 
 def test_a_numpy_view_never_looks_at_freed_memory():

@@ -304,6 +304,13 @@ def test_an_array_that_there_is_no_room_for_is_refused(monkeypatch):
     )
 
 
+def test_an_array_that_may_not_be_mapped_is_refused(monkeypatch):
+    room = Room(nbytes=1000, where="what this process may map (RLIMIT_AS)", remedy="Raise the limit.")
+    monkeypatch.setattr(limits, "addresses_left", lambda: room)
+    with pytest.raises(nbshm.NoRoom, match=r"7.8 KiB needed, 1000 bytes left in what this process may map"):
+        nbshm.zeros(1000)
+
+
 @pytest.fixture
 def few_descriptors():
     """Let only some more descriptors be opened, for as long as nobody raises the limit."""
@@ -324,7 +331,9 @@ def test_more_new_arrays_than_descriptors_are_left_raise_the_limit():
 def test_new_arrays_that_the_last_descriptors_would_go_to_are_refused(monkeypatch):
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     left = soft - len(opened_descriptors())
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, soft))
+    unlimited = resource.RLIM_INFINITY, resource.RLIM_INFINITY
+    limit_of = {resource.RLIMIT_NOFILE: (soft, soft)}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: limit_of.get(kind, unlimited))
     monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
     refusal = r"0 bytes left in the files that this process may open \(RLIMIT_NOFILE\). Raise the limit"
     with pytest.raises(nbshm.NoRoom, match=refusal):
