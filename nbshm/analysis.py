@@ -60,12 +60,25 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
 
 
 def _writes_into_the_notebook(tree: ast.Module, names: Names, out: Container[str]) -> Iterator[Write]:
-    """Yield the writes into what was there before the cell, and does not come back by `out=`."""
-    own = names.reads - names.binds
-    added_to = names.reads - names.perhaps_bound
+    """Yield the writes into what was there before the cell, and does not come back."""
+    given = _names_in_the_result(tree)
+    own = names.reads - names.binds - given
+    added_to = names.reads - names.perhaps_bound - given
     for write in writes(tree):
         if write.name in (added_to if write.binds else own) and not (write.binds and write.name in out):
             yield write
+
+
+def _names_in_the_result(tree: ast.Module) -> set[str]:
+    """Return the names that are the cell's last expression, or among what it lists: these come back."""
+    match tree.body:
+        case [*_, ast.Expr(value=ast.Tuple(elts=values) | ast.List(elts=values) | ast.Dict(values=values))]:
+            pass
+        case [*_, ast.Expr(value=value)]:
+            values = [value]
+        case _:
+            values = []
+    return {value.id for value in values if isinstance(value, ast.Name)}
 
 
 def _parsed(body: Body, shell: InteractiveShell, flags: int) -> ast.Module:
@@ -85,7 +98,8 @@ def _check_options(names: Names, options: Options, namespace: Mapping[str, Any])
     for name in options.out:
         if name not in names.binds and not names.star_imports:
             problem = f"out={name}: the cell never binds {name!r}."
-            raise OptionError(f"{problem} Assign it in the cell, or leave it out.")
+            instead = f"end the cell in {name}" if name in names.reads else "leave it out"
+            raise OptionError(f"{problem} Assign it in the cell, or {instead}.")
 
 
 def _history(tree: ast.Module, namespace: Mapping[str, Any]) -> dict[str, Any]:

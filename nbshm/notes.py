@@ -53,7 +53,8 @@ def before_start(
         what = listed([f"{name} ({with_article(kind)})" for name, kind in private.items()])
         yield (
             f"What the cell writes into {what} stays in the ranks. "
-            "To get it back, write into an array or a tensor, end the cell in the value, or use out=."
+            f"To get it back, write into an array or a tensor, end the cell in {', '.join(private)}, "
+            "or use out= for what the cell assigns."
         )
     if options.nprocs > 1:
         for name in sorted(names):

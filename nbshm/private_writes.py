@@ -25,7 +25,12 @@ _MOST_ITEMS = 100  # of a container are looked at for the one that the code mean
 
 def private_writes(writes: Iterable[Write], namespace: Mapping[str, Any]) -> dict[str, str]:
     """Return into what is written that is private, as the code calls it, and of what kind that is."""
-    return dict(found for write in writes for found in _private(write, namespace))
+    found = dict(found for write in writes for found in _private(write, namespace))
+    return {text: kind for text, kind in found.items() if not _is_in_another(text, found)}
+
+
+def _is_in_another(text: str, found: Iterable[str]) -> bool:
+    return any(text.startswith((f"{other}[", f"{other}.")) for other in found)
 
 
 def _private(write: Write, namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

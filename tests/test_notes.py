@@ -29,6 +29,15 @@ def test_writes_that_stay_in_the_ranks_are_told(
     assert f"What the cell writes into found ({kind}) stays in the ranks." in text
 
 
+def test_how_to_get_private_writes_back_is_told_by_name(shared_notebook: Kernel) -> None:
+    shared_notebook.run("found, total = {}, 0").check()
+    text = shared_notebook.run("%%parallel nprocs=2\nfound[rank] = 1\ntotal += 1").check().text
+    assert "end the cell in found, total, or use out= for what the cell assigns." in text
+    reply = shared_notebook.run("%%parallel nprocs=2 out=total\nfound[rank] = 1\ntotal += 1\nfound").check()
+    assert reply.text.strip() == "[{0: 1}, {1: 1}]", "what comes back needs no word"
+    assert shared_notebook.value("total") == [1, 1]
+
+
 def test_writes_that_are_shared_need_no_word(shared_notebook: Kernel) -> None:
     shared_notebook.run("import numpy as np; held = {'a': np.zeros(2)}; array = np.zeros(2)").check()
     shared_notebook.run("count = own = total = 1").check()

@@ -50,6 +50,10 @@ NAMESPACE = {
         ("by_key['new'].append(rank)", {"by_key": "defaultdict"}),
         ("empty[rank].append(rank)", {"empty": "defaultdict"}),
         ("empty[rank][0].append(rank)", {"empty": "defaultdict"}),
+        (
+            "nested['x']['y'].append(1); nested['new'] = 1; rows.append([])",
+            {"nested": "dict", "rows": "list"},
+        ),
         ("bytes[rank] = 1; numbers[rank] = 1", {"bytes": "bytearray", "numbers": "array"}),
         ("rows[rank][0] = 3", {"rows[rank]": "list"}),
         ("frame['a'].iloc[0] = 3", {"frame": "DataFrame"}),

@@ -100,7 +100,10 @@ def test_a_name_that_no_rank_binds_is_a_name_error_in_one_line(notebook: Kernel)
     assert notebook.value("(a, 'never' in globals())") == ("old", False)
     assert notebook.value("issubclass(type(sys.last_value), NameError)") is True
     refused = notebook.run("%%parallel nprocs=2 out=other\na = 1")
-    assert "the cell never binds 'other'" in refused.stderr
+    assert "the cell never binds 'other'. Assign it in the cell, or leave it out." in refused.stderr
+    notebook.run("found = []").check()
+    refused = notebook.run("%%parallel nprocs=2 out=found\nfound.append(1)")
+    assert "the cell never binds 'found'. Assign it in the cell, or end the cell in found." in refused.stderr
 
 
 def test_a_failure_binds_nothing_and_is_the_last_run(notebook: Kernel) -> None:
