@@ -148,7 +148,7 @@ OPTIONS: tuple[Option, ...] = (
         example="send=table",
         default="none",
         session=False,
-        meaning="names to send that only eval, exec or globals() in the cell use",
+        meaning="names to send that only eval, exec, globals() or a query of pandas (@table) uses",
         allowed="different names of variables (no keywords), separated by commas",
         read=_names,
         takes_names=True,
