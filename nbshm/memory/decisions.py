@@ -13,14 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from nbshm.memory.address_space import AddressSpace, SharedFile
-from nbshm.memory.buffers import Buffer, Buffers
+from nbshm.memory.buffers import Buffers
 from nbshm.memory.names import Family, NotebookNames
-from nbshm.memory.regions import Region, merge
+from nbshm.memory.regions import Region, Span, merge
 from nbshm.memory.segments import Segment, Segments
 from nbshm.memory.threads import are_others_at_work
+
+if TYPE_CHECKING:
+    from nbshm.memory.census import Census
+
+_WORTH_A_WALK = 2**20  # bytes: mirroring a tensor of less costs less than looking at all objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,23 +57,38 @@ Decision: TypeAlias = Stays | Moves | Copied
 
 
 def decide(
-    buffers: Buffers, *, names: NotebookNames, segments: Segments, space: AddressSpace
+    buffers: Buffers,
+    *,
+    names: NotebookNames,
+    segments: Segments,
+    space: AddressSpace,
+    worth_a_walk: int = _WORTH_A_WALK,
 ) -> list[Decision]:
-    """Decide about all memory in the buffers."""
-    return _Judge(buffers, names=names, segments=segments, space=space).decide()
+    """Decide about all memory in the buffers.
+
+    For storages from `worth_a_walk` bytes on, all objects of the process are looked at if need be.
+    """
+    return _Judge(buffers, names=names, segments=segments, space=space, worth_a_walk=worth_a_walk).decide()
 
 
 class _Judge:
     """Looks at each region once; what is dear to find out, it finds out when it is first needed."""
 
     def __init__(
-        self, buffers: Buffers, *, names: NotebookNames, segments: Segments, space: AddressSpace
+        self,
+        buffers: Buffers,
+        *,
+        names: NotebookNames,
+        segments: Segments,
+        space: AddressSpace,
+        worth_a_walk: int,
     ) -> None:
         self._buffers = buffers
+        self._names = names
         self._segments = segments
         self._space = space
+        self._worth_a_walk = worth_a_walk
         self._families = _families(buffers, names)
-        self._explains = _storage_census(buffers, names)
 
     def decide(self) -> list[Decision]:
         staying, others = self._in_segments()
@@ -97,7 +117,7 @@ class _Judge:
                 inside.setdefault(segment.address, (segment, []))[1].append(number)
         return [_staying(*found) for found in inside.values()], rest
 
-    def _span(self, number: int) -> tuple[int, int, int]:
+    def _span(self, number: int) -> Span:
         """Return the memory that a buffer takes with it: all of its family's, where that can move."""
         family = self._families.get(number)
         if family is None:
@@ -121,11 +141,18 @@ class _Judge:
 
             return partial(arrays.move, family)
         only = self._buffers[region.numbers[0]]
-        if len(region.numbers) == 1 and only.kind == "storage" and self._explains(only):
+        if len(region.numbers) == 1 and only.kind == "storage" and self._census.explains(only):
             from nbshm.memory import storages  # noqa: PLC0415  # imports torch, which is there if a storage is
 
             return partial(storages.move, only.keeper, is_in_use=self._is_in_use)
         return None
+
+    @cached_property
+    def _census(self) -> Census:
+        from nbshm.memory.census import Census  # noqa: PLC0415  # imports torch, which is there if a storage is
+
+        met = (tensor for buffer in self._buffers for tensor in buffer.holders)
+        return Census(met=met, near=self._names.values(), worth_a_walk=self._worth_a_walk)
 
     @cached_property
     def _is_in_use(self) -> bool:
@@ -149,19 +176,3 @@ def _families(buffers: Buffers, names: NotebookNames) -> dict[int, Family]:
         if buffer.kind == "array"
     }
     return {number: family for number, family in found.items() if family is not None}
-
-
-def _storage_census(buffers: Buffers, names: NotebookNames) -> Callable[[Buffer], bool]:
-    """Return what tells whether all holders of a storage are known; it imports torch when first asked."""
-    census = None
-
-    def explains(buffer: Buffer) -> bool:
-        nonlocal census
-        if census is None:
-            from nbshm.memory.census import Census  # noqa: PLC0415  # imports torch
-
-            met = (tensor for buffer in buffers for tensor in buffer.holders)
-            census = Census(met=met, near=names.values(), worth_a_walk=names.worth_a_walk)
-        return census.explains(buffer)
-
-    return explains

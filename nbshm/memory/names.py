@@ -73,9 +73,6 @@ class NotebookNames:
     pickler has in its memo later would look like a holder of the notebook's.
     """
 
-    worth_a_walk = 2**20
-    """Bytes: mirroring a tensor of less costs less than looking at all objects of the process."""
-
     def __init__(self, namespace: Names, *histories: Names) -> None:
         self._namespace = namespace
         self._families: dict[int, Family] = {}

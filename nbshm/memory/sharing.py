@@ -43,21 +43,16 @@ def share(argument: Argument, caller: FrameType, *, mappings: Mappings, segments
     # Before anything here holds an array: whatever does counts as a holder that can't follow.
     slots = _without(slots_in(argument.value), mappings)
     known = [*mappings, argument, Locals(caller), *slots]
-    names = _AllNames(*known)
+    names = NotebookNames(*known)
     buffers = _buffers(argument.value, mappings[0])
     with AddressSpace() as space:
-        decisions = decide(buffers, names=names, segments=segments, space=space)
+        # A small tensor too is worth a look at all objects: it can't be mirrored here.
+        decisions = decide(buffers, names=names, segments=segments, space=space, worth_a_walk=0)
         for decision in decisions:
             if isinstance(decision, Copied):
                 raise _refusal(decision, buffers, names, known)
         list(carry_out(decisions, buffers, names, segments, reserved=0))
     return argument.value
-
-
-class _AllNames(NotebookNames):
-    """The notebook's names, when a small tensor too is worth a look at all objects: it can't be mirrored."""
-
-    worth_a_walk = 0
 
 
 def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
