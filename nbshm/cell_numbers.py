@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ class CellNumbers(Mapping[str, int]):
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._compiler: Any = shell.compile
-
-    def close(self) -> None:
-        """Leave the shell, where anything was done to it."""
 
     def __getitem__(self, filename: str) -> int:
         label, name = self._compiler.format_code_name(filename) or ("", "")
@@ -46,16 +44,12 @@ class NotedNumbers(CellNumbers):
         history = shell.history_manager
         for number, texts in enumerate(zip(history.input_hist_raw, history.input_hist_parsed, strict=False)):
             self._note(*texts, number)
-        shell.events.register("pre_run_cell", self._note_next)
-
-    def close(self) -> None:
-        """Note no more cells."""
-        self._shell.events.unregister("pre_run_cell", self._note_next)
 
     def __getitem__(self, filename: str) -> int:
         return self._numbers[filename]
 
-    def _note_next(self, info: Any) -> None:
+    def note_next(self, info: Any) -> None:
+        """Note the cell that is about to run."""
         if info.store_history:
             transformed = self._shell.transform_cell(info.raw_cell)
             self._note(info.raw_cell, transformed, self._shell.execution_count)
@@ -64,6 +58,11 @@ class NotedNumbers(CellNumbers):
         self._numbers[self._compiler.get_code_name(text, transformed, number)] = number
 
 
-def cell_numbers(shell: InteractiveShell) -> CellNumbers:
-    """Return the numbers of a shell's cells, to which later ones are added until it is closed."""
-    return CellNumbers(shell) if hasattr(shell.compile, "format_code_name") else NotedNumbers(shell)
+def cell_numbers(shell: InteractiveShell, closing: ExitStack) -> CellNumbers:
+    """Return the numbers of a shell's cells, to which later ones are added until the stack is closed."""
+    if hasattr(shell.compile, "format_code_name"):
+        return CellNumbers(shell)
+    numbers = NotedNumbers(shell)
+    shell.events.register("pre_run_cell", numbers.note_next)
+    closing.callback(shell.events.unregister, "pre_run_cell", numbers.note_next)
+    return numbers

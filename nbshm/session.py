@@ -30,8 +30,8 @@ class Session:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
-        self._numbers = cell_numbers(shell)
-        self.notebook = Notebook(namespace=shell.user_ns, cells=self._numbers)
+        self._closing = contextlib.ExitStack()
+        self.notebook = Notebook(namespace=shell.user_ns, cells=cell_numbers(shell, self._closing))
         self.launcher = Launcher()
         self.modules = LocalModules(self._autoreloaded)
         self.runs = LivingRuns()
@@ -43,11 +43,9 @@ class Session:
             self.notebook, keeper=lambda: keeper.address, for_children=keeper.ensure_started
         )
         self._follows_torch = False
-        self._closing = contextlib.ExitStack()
 
     def open(self) -> None:
         """Install the hooks and start what the first run would wait for, without waiting."""
-        self._closing.callback(self._numbers.close)
         self._closing.callback(self.launcher.close)
         self._closing.enter_context(self._plain)
         self._closing.enter_context(sharing_for(self))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -39,11 +40,11 @@ def test_cells_have_numbers_where_the_compiler_forgets_them():
         transform_cell=str.upper,
         execution_count=3,
     )
-    numbers = cell_numbers(shell)
-    assert (numbers["a A"], numbers["b B"], numbers.get("c\n C\n")) == (1, 2, None)
-    (before_a_cell,) = hooks
-    before_a_cell(SimpleNamespace(raw_cell="c\n", store_history=True))
-    before_a_cell(SimpleNamespace(raw_cell="a", store_history=False))
-    assert (numbers["c\n C\n"], numbers["a A"]) == (3, 1)
-    numbers.close()
+    with ExitStack() as closing:
+        numbers = cell_numbers(shell, closing)
+        assert (numbers["a A"], numbers["b B"], numbers.get("c\n C\n")) == (1, 2, None)
+        (before_a_cell,) = hooks
+        before_a_cell(SimpleNamespace(raw_cell="c\n", store_history=True))
+        before_a_cell(SimpleNamespace(raw_cell="a", store_history=False))
+        assert (numbers["c\n C\n"], numbers["a A"]) == (3, 1)
     assert hooks == []

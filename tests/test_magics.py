@@ -28,6 +28,7 @@ nbshm.runner = sys.modules["nbshm.runner"] = types.ModuleType("nbshm.runner")
 nbshm.runner.run = run
 
 from nbshm.magics import MagicsInstallation
+from contextlib import ExitStack
 from nbshm.cell_numbers import cell_numbers
 
 class Session:
@@ -36,7 +37,7 @@ class Session:
     class launcher:
         stand_by = staticmethod(print)
     class notebook:
-        cells = cell_numbers(get_ipython())
+        cells = cell_numbers(get_ipython(), ExitStack())
 
 before = {kind: dict(table) for kind, table in get_ipython().magics_manager.magics.items()}
 installation = MagicsInstallation(Session())
