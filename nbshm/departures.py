@@ -88,7 +88,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             values, board = (stack.enter_context(_memory_file(name)) for name in ("values", "board"))
             _write(values, packed.program.values)
             job = _job(body, packed.program, placement, session, options)
-        session.sent, session.mirrored = packed.names, placement.mirrored
+        session.sent, session.mirrored = packed.names, placement.mirrored()
         yield Departure(
             job=job,
             names=packed.names,
@@ -137,13 +137,13 @@ def _job(body: Body, program: Program, placement: Placement, session: Session, o
 
 def _mirrored(placement: Placement, names: NotebookNames) -> tuple[str, ...]:
     """Return the names through which the notebook reaches what is mirrored."""
-    paths = names.names_of(placement.mirrored)
+    paths = names.names_of(placement.mirrored())
     return tuple(path.partition(".")[0] if path else "memory" for path in paths)
 
 
 def _check_mirrors(placement: Placement, names: NotebookNames, session: Session) -> None:
     """Refuse memory that a living run writes to when it ends: it would undo what this one has written."""
-    contested = session.runs.mirroring(placement.mirrored)
+    contested = session.runs.mirroring(placement.mirrored())
     if contested is not None:
         other, piece = contested
         raise CannotSend(

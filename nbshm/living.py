@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING
 
@@ -25,14 +25,14 @@ _PATIENCE = 10.0  # seconds beyond its grace period that a run has to end in; it
 class LivingRun:
     """A run, from before anything is moved for it until everything has been cleared away after it.
 
-    `name` is what a person calls it: `In [7]`, or `job (In [7])` for a background run. `mirrored` is the
-    memory of the notebook that it writes to when it ends.
+    `name` is what a person calls it: `In [7]`, or `job (In [7])` for a background run. `mirrored` tells the
+    memory of the notebook that it writes to when it ends: the notebook may resize a tensor meanwhile.
     """
 
     def __init__(self, *, name: str, grace: float, body: Body) -> None:
         self.name = name
         self._body = body
-        self.mirrored: Sequence[Range] = ()
+        self.mirrored: Callable[[], Sequence[Range]] = _nothing
         self._grace = grace
         self._thread = threading.current_thread()
         self._over = threading.Event()
@@ -89,7 +89,7 @@ class LivingRun:
 
     def has_ended(self) -> None:
         """Let those go on who wait for its end; nobody can do anything to it any more."""
-        self._supervisor = None
+        self._supervisor, self.mirrored = None, _nothing
         self._over.set()
 
     def wait_to_end(self) -> None:
@@ -115,7 +115,7 @@ class LivingRuns:
     def mirroring(self, ranges: Iterable[Range]) -> tuple[LivingRun, Range] | None:
         """Return a run that will write to one of these pieces of memory when it ends, and the piece."""
         for run in self:
-            theirs = sorted(run.mirrored)
+            theirs = sorted(run.mirrored())
             for begin, end in ranges if theirs else ():
                 following = bisect.bisect_right(theirs, begin, key=lambda other: other[1])
                 if following < len(theirs) and theirs[following][0] < end:
@@ -138,3 +138,7 @@ class LivingRuns:
             run.stop()
         for run in self:
             run.wait_to_end()
+
+
+def _nothing() -> Sequence[Range]:
+    return ()

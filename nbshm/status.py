@@ -22,7 +22,7 @@ def overview(session: Session) -> list[str]:
         mappings=session.mappings(),
         sent=session.sent,
         mirrored=session.mirrored,
-        lent=[piece for run in session.runs for piece in run.mirrored],
+        lent=[piece for run in session.runs for piece in run.mirrored()],
         histories=_histories(session),
         segments=session.segments,
     )

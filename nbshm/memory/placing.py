@@ -18,6 +18,7 @@ from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.copying import copy, fill
 from nbshm.memory.decisions import Copied, Decision, Moves, Stays, decide
+from nbshm.memory.extents import Range
 from nbshm.memory.fitting import make_room
 from nbshm.memory.homecoming import Homecoming, OwnMemory, Spot
 from nbshm.memory.loading import loading
@@ -90,11 +91,11 @@ class Placement:
         """
         return loading(Homecoming(self._own, self._spares, parcel, fds, segments=self._segments))
 
-    @property
-    def mirrored(self) -> list[tuple[int, int]]:
-        """The beginnings and ends of the notebook's memory that `copy_back` writes to."""
-        regions = [spot.region for spot in self._spots if spot.back]
-        return [(region.address, region.address + region.nbytes) for region in regions]
+    def mirrored(self) -> list[Range]:
+        """Return the notebook's memory that `copy_back` would write to now; from any thread."""
+        own = self._own  # `close` gives it up after the spots
+        places = [own.whereabouts(spot.region) for spot in self._spots if spot.back]
+        return [(address, address + nbytes) for address, nbytes in places]
 
     def copy_back(self) -> None:
         """Copy what workers wrote into mirrors to the notebook's memory.

@@ -142,6 +142,17 @@ def test_a_mirrored_array_is_told_and_comes_back_at_the_end(prepared, ready):
     prepared.run("%%parallel nprocs=2\nseen[rank] = 5").check()
 
 
+def test_a_tensor_that_it_mirrors_is_known_when_the_notebook_has_resized_it(prepared, ready):
+    prepared.run("seen, go = torch.zeros(2), np.zeros(1)\nholder = [[seen[:1]]]").check()
+    prepared.run(WAITING.format(name="job", options="", end="")).check()
+    ready(2)
+    prepared.run("seen.resize_(1 << 20)[2:] = 7").check()
+    assert "mirrored" in prepared.run("%shm_status").text
+    refused = prepared.run("%%parallel nprocs=2\nseen[rank] = 5")
+    assert refused.error[0] == "CannotSend", refused.text
+    assert prepared.value("[go.fill(1), job.wait(), seen[:3].tolist()]") == [None, True, [2.0, 2.0, 7.0]]
+
+
 @pytest.mark.parametrize(
     ("line", "error", "words"),
     [

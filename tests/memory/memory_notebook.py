@@ -107,7 +107,7 @@ class Notebook:
     ) -> list[Any]:
         """Run code in children on the names; `result` is what it binds."""
         payload, placement = self.place(*wanted, is_shared=is_shared)
-        self.mirrored = placement.mirrored
+        self.mirrored = placement.mirrored()
         with placement:
             try:
                 for rank, child in enumerate(self._children[:ranks]):

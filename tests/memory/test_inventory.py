@@ -138,7 +138,7 @@ def test_what_a_living_run_mirrors_is_listed_whatever_runs_were_since(notebook: 
             mappings=[notebook.namespace, notebook.out],
             sent=frozenset(),
             mirrored=(),
-            lent=placement.mirrored,
+            lent=placement.mirrored(),
             histories={},
             segments=notebook.segments,
         ).entries

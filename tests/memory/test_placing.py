@@ -103,10 +103,10 @@ def test_what_will_be_copied_back_does_not_move_though_nothing_else_holds_it_any
     with in_background:
         del holder
         with notebook.place("x")[1] as meanwhile:
-            assert meanwhile.mirrored == in_background.mirrored != []
+            assert meanwhile.mirrored() == in_background.mirrored() != []
         assert memory_of(notebook["x"]) == before
     with notebook.place("x")[1] as afterwards:
-        assert not afterwards.mirrored
+        assert not afterwards.mirrored()
     assert memory_of(notebook["x"]) != before
 
 
@@ -116,8 +116,10 @@ def test_a_storage_is_copied_back_to_where_it_is_when_the_notebook_has_resized_i
     holder = [[notebook["t"][:2]]]
     payload, placement = notebook.place("t")
     with placement:
-        assert placement.mirrored
+        assert placement.mirrored()
         notebook["t"].resize_(length)[4:] = 7
+        address = memory_of(notebook["t"])
+        assert placement.mirrored() == [(address, address + 16)]
         child = notebook._children[0]
         child.send(payload, placement, "t += 1; result = t.numpy()")
         result = child.receive(placement)
