@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from nbshm.failures.stacks import Dump
 from nbshm.processes.workers import Worker
-from nbshm.wire.places import Question
+from nbshm.wire.whereabouts import Question
 
 PATIENCE = 0.4
 """Seconds that a worker's own thread has to answer, on a machine that is busy."""

@@ -13,9 +13,9 @@ from nbshm.machine.proc import is_stopped
 from nbshm.processes.start_methods import Method
 from nbshm.processes.workers import Worker
 from nbshm.wire.messages import Setup
-from nbshm.wire.places import new_page
 from nbshm.wire.readiness import wait_readable
 from nbshm.wire.transport import Channel
+from nbshm.wire.whereabouts import new_page
 
 
 class Newcomer:

@@ -16,7 +16,9 @@ from nbshm.failures.stacks import Dump
 from nbshm.machine.proc import waits_for_child
 from nbshm.processes.directories import Directory
 from nbshm.processes.sweeping import Sweeper
-from nbshm.wire.places import (
+from nbshm.wire.readiness import wait_readable
+from nbshm.wire.transport import Channel
+from nbshm.wire.whereabouts import (
     DUMP_SIGNAL,
     Question,
     answer,
@@ -25,8 +27,6 @@ from nbshm.wire.places import (
     read_dump,
     read_place,
 )
-from nbshm.wire.readiness import wait_readable
-from nbshm.wire.transport import Channel
 
 LOST = 255
 """The exit code where nobody can know it, the forkserver having been killed; multiprocessing's own."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import TypeAlias
 
-from nbshm.wire.places import (
+from nbshm.wire.whereabouts import (
     DUMP_SIGNAL,
     DUMPS,
     note_answer,

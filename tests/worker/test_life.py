@@ -15,9 +15,9 @@ import pytest
 from nbshm.events import Failed, Interrupted
 from nbshm.processes.kernel_signals import interrupts_blocked
 from nbshm.wire.messages import Setup
-from nbshm.wire.places import new_page
 from nbshm.wire.readiness import wait_readable
 from nbshm.wire.transport import Channel
+from nbshm.wire.whereabouts import new_page
 from nbshm.worker.kernel_interrupts import KernelInterrupts
 
 WORKER = """

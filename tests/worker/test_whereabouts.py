@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from nbshm.wire.places import DUMP_SIGNAL, answer, ask, new_page, read_place
+from nbshm.wire.whereabouts import DUMP_SIGNAL, answer, ask, new_page, read_place
 from nbshm.worker.whereabouts import Whereabouts, place_in_cells
 
 CELLS = {"cell three": 3, "cell five": 5}
