@@ -7,9 +7,9 @@ from types import FunctionType
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.captures import Reducer, ValuePickler
+from nbshm.memory.picklers import ValuePickler
 from nbshm.memory.reach import is_array_kind, reachable
-from nbshm.memory.reducers import reducers
+from nbshm.memory.reducers import Reducer, reducers
 
 
 class CapturingPickler(ValuePickler):

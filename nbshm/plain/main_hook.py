@@ -71,7 +71,7 @@ class MainModule:
         self._keeper = keeper
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from nbshm.memory.captures import ChildPickler  # noqa: PLC0415  # loaded when the first child starts
+        from nbshm.memory.picklers import ChildPickler  # noqa: PLC0415  # loaded when the first child starts
         from nbshm.packing import pack  # noqa: PLC0415  # likewise: most children start none
 
         with handing_over() as descriptors:

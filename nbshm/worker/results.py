@@ -15,8 +15,8 @@ from nbshm.definitions.sources import home
 from nbshm.jobs import Outcome, Parcel
 from nbshm.memory import parcels
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.captures import PlainPickler, ValuePickler
 from nbshm.memory.mapping import Mapping
+from nbshm.memory.picklers import PlainPickler, ValuePickler
 from nbshm.memory.reducers import reducers
 from nbshm.memory.segments import Segment
 from nbshm.refusals import Unsendable

@@ -23,9 +23,8 @@ import cloudpickle
 from nbshm.definitions import standard_objects
 from nbshm.definitions.by_value import reduce_cell, reduce_code
 from nbshm.garbage import collection_put_off
+from nbshm.memory.reducers import Reducer
 from nbshm.refusals import Unsendable
-
-Reducer = Callable[[Any], Any]
 
 _MOST = 64 << 20  # copying as much to a child takes about as long as starting it
 
