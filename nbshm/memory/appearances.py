@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from nbshm.memory.cuda import is_handed_over
-from nbshm.memory.naming import address_span
+from nbshm.memory.extents import address_span
 from nbshm.memory.sparse import parts_of
 
 

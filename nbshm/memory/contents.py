@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from nbshm.memory.naming import steps_from
+from nbshm.memory.paths import steps_from
 from nbshm.memory.reach import is_array, is_of_libraries, is_plain_kind, reachable
 
 _MOST = 100_000  # objects that those of libraries lead to (the nodes of a graph, say): a second at most

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from nbshm.memory.naming import levels
+from nbshm.memory.paths import levels
 
 _STEPS = 4  # from a name to what was computed: the items of a list of losses, the attributes of an object
 

@@ -9,10 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.contents import arrays_of_libraries, tensors_and_arrays
-from nbshm.memory.extents import Range
+from nbshm.memory.extents import Range, address_span, memory_span, overlapped
 from nbshm.memory.holders import Holders, why_storage_stays
 from nbshm.memory.names import NotebookNames
-from nbshm.memory.naming import address_span, memory_span, overlapped
 from nbshm.memory.reach import is_array
 from nbshm.memory.regions import merge
 from nbshm.memory.segments import Segments

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from nbshm.memory.extents import Range, address_of_first, extent
-from nbshm.memory.naming import names_of
+from nbshm.memory.paths import names_of
 
 Names: TypeAlias = MutableMapping[Any, Any]
 

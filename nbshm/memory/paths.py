@@ -1,8 +1,7 @@
-"""Which name of the notebook leads to a piece of memory, for a message about it."""
+"""The paths that lead from names to what these hold, step by step: which name leads to a piece of memory."""
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import gc
 import itertools
@@ -11,11 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from nbshm.memory.extents import Range, extent
+from nbshm.memory.extents import Range, overlapped
 
 _DEPTH = 5
-_CPU = frozenset({"cpu"})
-_ADDRESSED = frozenset({"cpu", "cuda"})  # CUDA gives no address that the CPU has
 _DEAD_ENDS = (ModuleType, type, BuiltinFunctionType, str, bytes, int, float)
 
 
@@ -66,18 +63,6 @@ def _of_modules(own: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{path}", member
 
 
-def overlapped(ranges: Sequence[Range], value: Any) -> Iterator[Range]:
-    """Yield the ranges, of those in order, that the memory of a value overlaps."""
-    place = address_span(value)
-    if place is not None:
-        address, nbytes = place
-        first = bisect.bisect_right(ranges, address, key=lambda each: each[1])
-        for begin, end in itertools.islice(ranges, first, None):
-            if begin >= address + nbytes:
-                return
-            yield begin, end
-
-
 def _next_level(level: Iterable[tuple[str, Any]], seen: set[int]) -> Iterable[tuple[str, Any]]:
     for name, value in level:
         for part in _held_by(value):
@@ -92,25 +77,3 @@ def _held_by(value: Any) -> list[Any]:
         return gc.get_referents(value)
     own = (value.__closure__, value.__defaults__, value.__kwdefaults__, vars(value))
     return [part for part in own if part]
-
-
-def memory_span(value: Any) -> tuple[int, int] | None:
-    """Return address and size of the memory of an array, or of the storage of a tensor on the CPU."""
-    return _span(value, _CPU)
-
-
-def address_span(value: Any) -> tuple[int, int] | None:
-    """Return address and size of the memory of an array, or of the storage of a tensor, on a GPU too."""
-    return _span(value, _ADDRESSED)
-
-
-def _span(value: Any, devices: frozenset[str]) -> tuple[int, int] | None:
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    if numpy is not None and issubclass(type(value), numpy.ndarray):
-        return extent(value)
-    if torch is not None and issubclass(type(value), torch.Tensor) and torch._C._has_storage(value):  # noqa: SLF001  # sparse tensors have none
-        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # a class must not see that it is looked at
-            storage = value.untyped_storage()
-        with contextlib.suppress(RuntimeError):  # that of a tensor which stands for others has no address
-            return (storage.data_ptr(), storage.nbytes()) if storage.device.type in devices else None
-    return None
