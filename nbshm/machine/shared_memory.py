@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-DIRECTORY = "/dev/shm"  # noqa: S108  # it is only looked at
+DIRECTORY = "/dev/shm"  # noqa: S108  # where shm_open and sem_open put their files
 
 
 def free_shared_memory(directory: str = DIRECTORY) -> int | None:

@@ -29,6 +29,7 @@ from typing import TypeAlias
 import torch
 
 from nbshm.jobs import CudaHandle
+from nbshm.machine.shared_memory import DIRECTORY
 from nbshm.refusals import Unshareable
 
 HandleMaker: TypeAlias = Callable[[torch.UntypedStorage], CudaHandle]
@@ -36,7 +37,6 @@ HandleMaker: TypeAlias = Callable[[torch.UntypedStorage], CudaHandle]
 _RECEIVED = "received from another process"  # in what torch says of one; the tests on a GPU hold it to that
 _UNCOUNTED = b"/nobody/is-counted"  # no file of shared memory has a name with two slashes
 _LAST = -20  # priority of an exit: queues have things to send until -5, and ranks then stay for others
-_DIRECTORY = Path("/dev/shm")  # noqa: S108  # where torch puts the files of its counts
 
 
 class Received(Unshareable):
@@ -178,10 +178,10 @@ def has_handed_over() -> bool:
     return bool(_counts)
 
 
-def remove_counts(directory: Path = _DIRECTORY) -> None:
+def remove_counts(directory: str | Path = DIRECTORY) -> None:
     """Remove the files of this process's counts. torch does so, too, and must not find them gone."""
     for name in _counts:
-        (directory / os.path.basename(os.fsdecode(name))).unlink(missing_ok=True)  # noqa: PTH119  # bytes
+        Path(directory, os.path.basename(os.fsdecode(name))).unlink(missing_ok=True)  # noqa: PTH119  # bytes
     _counts.clear()
 
 

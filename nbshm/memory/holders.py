@@ -11,15 +11,14 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import filterfalse
-from pathlib import Path
 from types import CellType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from nbshm.memory.reach import is_array
 from nbshm.memory.slots import Slots
+from nbshm.own_code import OWN_DIRECTORY
 from nbshm.words import listed, with_article
 
-_OWN = str(Path(__file__).parents[1])
 _AT_ONCE = 1000  # objects
 _NAMELESS = "something that can't be named (compiled code, say)"
 
@@ -153,7 +152,7 @@ def _held_arrays(container: Any) -> Iterator[tuple[Any, Any]]:
 def _is_our_own(container: Any) -> bool:
     """Tell whether it is a frame or an object of nbshm itself."""
     if type(container) is FrameType:
-        return container.f_code.co_filename.startswith(_OWN)
+        return container.f_code.co_filename.startswith(OWN_DIRECTORY)
     return str(getattr(type(container), "__module__", "")).startswith("nbshm.")
 
 

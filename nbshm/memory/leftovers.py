@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_DIRECTORY = Path("/dev/shm")  # noqa: S108  # where shm_open puts its files
+from nbshm.machine.shared_memory import DIRECTORY
+
 _NAME = re.compile(r"torch_(?P<pid>\d+)_\w+")
 
 
@@ -31,7 +32,7 @@ class Leftover:
 def leftovers(directory: Path | None = None) -> list[Leftover]:
     """Return the files of this user's dead processes that nobody has open."""
     found = []
-    for path, pid in _candidates(directory or _DIRECTORY):
+    for path, pid in _candidates(directory or Path(DIRECTORY)):
         with contextlib.suppress(OSError), _alone_with(path) as status:
             found.append(Leftover(path=path, pid=pid, nbytes=status.st_size))
     return found

@@ -23,9 +23,9 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
 
+from nbshm.machine.shared_memory import DIRECTORY
 from nbshm.refusals import Unsendable
 
-_DIRECTORY = "/dev/shm/"  # noqa: S108  # where sem_open of Linux keeps its files
 _REMEDY = (
     'Make it with the context of the workers instead: mp.get_context("forkserver").Queue(), '
     "or Lock(), Event(), Barrier(), Value(), ..."
@@ -94,7 +94,7 @@ def _reseat(old: Any) -> synchronize.SemLock:
 
 
 def _file(seat: synchronize.SemLock) -> str:
-    return f"{_DIRECTORY}sem.{_semlock(seat).name.lstrip('/')}"
+    return f"{DIRECTORY}/sem.{_semlock(seat).name.lstrip('/')}"
 
 
 def _semlock(lock: synchronize.SemLock) -> Any:
@@ -147,7 +147,7 @@ def _is_understood(semlock: Any) -> bool:
     """
     maps = Path("/proc/self/maps")
     lines = maps.read_text().splitlines() if maps.exists() else []
-    starts = {int(line.partition("-")[0], 16) for line in lines if _DIRECTORY in line}
+    starts = {int(line.partition("-")[0], 16) for line in lines if f"{DIRECTORY}/" in line}
     value = semlock._get_value()  # noqa: SLF001  # see `_semlock`
     return semlock.handle in starts and _value_at(semlock.handle).value == value
 
