@@ -189,7 +189,7 @@ class MagicsInstallation:
 
     def close(self) -> None:
         """Take the magics out again; those that had their names before are back."""
-        syntax_errors.uninstall(self._shell)
+        syntax_errors.remove(self._shell)
         for kind, names in ParallelMagics.magics.items():
             table, before = self._shell.magics_manager.magics[kind], self._before[kind]
             for name in names:

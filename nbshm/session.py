@@ -111,7 +111,7 @@ class Session:
             self._follows_torch = True
             plain_torch = PlainTorch(self.segments, keep=self._plain.keep)
             plain_torch.install()
-            self._closing.callback(plain_torch.uninstall)
+            self._closing.callback(plain_torch.remove)
             self.shell.events.register("post_execute", plain_torch.look)
             self._closing.callback(self.shell.events.unregister, "post_execute", plain_torch.look)
             self.launcher.keeper.ensure_started()  # forked processes have tensors to send

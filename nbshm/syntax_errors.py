@@ -40,7 +40,7 @@ def install(shell: InteractiveShell) -> None:
         shell.set_custom_exc((CellSyntaxError,), _show)
 
 
-def uninstall(shell: InteractiveShell) -> None:
+def remove(shell: InteractiveShell) -> None:
     """Take the handler away."""
     if shell.custom_exceptions == (CellSyntaxError,):
         shell.set_custom_exc((), None)

@@ -36,7 +36,7 @@ Reduced: TypeAlias = tuple[Any, ...]
 
 
 class PlainTorch:
-    """The reducer of storages in multiprocessing's own picklers, from `install` to `uninstall`.
+    """The reducer of storages in multiprocessing's own picklers, from `install` to `remove`.
 
     `keep(fd)` has a descriptor kept for whoever receives what is being pickled, None if it can't be.
     """
@@ -53,9 +53,9 @@ class PlainTorch:
         self._sharing.install()
         ForkingPickler.register(torch.UntypedStorage, self.reduce)
 
-    def uninstall(self) -> None:
+    def remove(self) -> None:
         """Put torch's reducer back."""
-        self._sharing.uninstall()
+        self._sharing.remove()
         self._storages.remove()
         ForkingPickler.register(torch.UntypedStorage, reductions.reduce_storage)
 

@@ -34,7 +34,7 @@ _KINDS = (torch.Tensor, torch.nn.Parameter)
 
 
 class TorchSharing:
-    """What stands before torch's methods and reducers of tensors, from `install` to `uninstall`."""
+    """What stands before torch's methods and reducers of tensors, from `install` to `remove`."""
 
     def __init__(self, find: Find, storages: NewStorages) -> None:
         self._find = find
@@ -49,7 +49,7 @@ class TorchSharing:
         self._share_memory.install()
         self._is_shared.install()
 
-    def uninstall(self) -> None:
+    def remove(self) -> None:
         """Put torch's back."""
         for kind in _KINDS:
             ForkingPickler.register(kind, reductions.reduce_tensor)

@@ -36,7 +36,7 @@ def hooked(notebook: Notebook) -> Iterator[PlainTorch]:
     hook = PlainTorch(notebook.segments, keep=lambda _: None)
     hook.install()
     yield hook
-    hook.uninstall()
+    hook.remove()
 
 
 def test_storages_in_one_segment_are_handed_over_where_they_lie(notebook):
@@ -108,8 +108,8 @@ def test_what_lies_in_a_segment_is_shared_already(notebook):
     assert in_segment(notebook, tensor)
 
 
-def test_uninstalling_puts_everything_of_torch_back(hooked):
-    hooked.uninstall()
+def test_removing_puts_everything_of_torch_back(hooked):
+    hooked.remove()
     table = ForkingPickler(io.BytesIO()).dispatch_table
     assert table[torch.UntypedStorage] is reductions.reduce_storage
     assert table[torch.Tensor] is table[torch.nn.Parameter] is reductions.reduce_tensor

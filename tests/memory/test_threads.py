@@ -109,6 +109,6 @@ def test_the_old_memory_is_kept_when_torch_moves_it(notebook: Notebook):
         with thread_in_an_operation():
             tensor.share_memory_()
     finally:
-        plain.uninstall()
+        plain.remove()
     storage = tensor.untyped_storage()
     assert storage.memory_before.data_ptr() != storage.data_ptr()

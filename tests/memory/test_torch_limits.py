@@ -35,7 +35,7 @@ def _hooked(notebook: Notebook) -> Iterator[None]:
     hook = PlainTorch(notebook.segments, keep=lambda _: None)
     hook.install()
     yield
-    hook.uninstall()
+    hook.remove()
     use_strategy("file_descriptor")
     # A process that ends gives up no name that it has used: torch's manager removes them after the last.
     remove_names([os.getpid()])
