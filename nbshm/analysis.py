@@ -12,6 +12,7 @@ from nbshm.definitions.names import Names, cell_names
 from nbshm.definitions.statements import POSTPONED
 from nbshm.definitions.writes import Write, writes
 from nbshm.jobs import Body
+from nbshm.notebook import GIVEN_NAMES
 from nbshm.options import OptionError, Options
 from nbshm.packing import Needs
 from nbshm.syntax_errors import raised_for_cells
@@ -20,7 +21,6 @@ from nbshm.worker.cells import at_its_line
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-GIVEN_NAMES = frozenset({"rank", "nprocs", "nbshm"})
 _HISTORIES = frozenset({"Out", "_oh"})
 
 

@@ -13,8 +13,13 @@ from nbshm.jobs import LeftOut
 if TYPE_CHECKING:
     from nbshm.packing.lifts import Lifts
 
-_IPYTHON_NAMES = frozenset({"In", "Out", "_ih", "_oh", "_dh", "__builtins__"})
+GIVEN_NAMES = frozenset({"rank", "nprocs", "nbshm"})
+"""Names that a parallel cell is given, whatever the notebook has by them."""
+
 _SHADOWED = frozenset({"exit", "quit", "get_ipython"})  # a person may have bound something else to them
+
+IPYTHON_NAMES = _SHADOWED | {"In", "Out", "_ih", "_oh", "_dh", "__builtins__"}
+"""Names that IPython puts into the notebook."""
 
 
 @dataclass(kw_only=True)
@@ -34,10 +39,10 @@ class Notebook:
 
     def has(self, name: str) -> bool:
         """Tell whether a global is the person's: IPython puts some there."""
-        if name not in self.namespace or name in _IPYTHON_NAMES:
+        if name not in self.namespace:
             return False
         if name not in _SHADOWED:
-            return True
+            return name not in IPYTHON_NAMES
         value = self.namespace[name]
         home = attribute(value, "__module__") or attribute(type(value), "__module__")
         return not (type(home) is str and home.startswith("IPython."))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from nbshm.machine.cpus import allowed_cpus
+from nbshm.notebook import GIVEN_NAMES, IPYTHON_NAMES
 
 StartMethod: TypeAlias = Literal["forkserver", "spawn", "fork"]
 
@@ -84,15 +85,11 @@ def _start_method(text: str) -> StartMethod:
     raise ValueError(text)
 
 
-_TAKEN = frozenset({"rank", "nprocs", "nbshm", "In", "Out", "get_ipython", "exit", "quit"})
-"""Names that a cell or IPython has for something else."""
-
-
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
         raise ValueError(text)
-    if not _TAKEN.isdisjoint(names):
+    if not (GIVEN_NAMES | IPYTHON_NAMES).isdisjoint(names):
         raise ValueError(text)
     if len(set(names)) < len(names):
         raise ValueError(text)

@@ -157,6 +157,14 @@ still, cached, kind
     assert notebook.value(made) == [(0, 0, "int", "any"), (2, 2, "int", "any")]
 
 
+def test_a_function_that_comes_back_has_what_the_cell_was_given(notebook: Kernel) -> None:
+    source = "def mine():\n    return rank, nprocs, list(nbshm.claim([5]))\nmine"
+    notebook.run(f"%%parallel nprocs=2\n{source}").check()
+    notebook.run("mine, before = _, globals().pop('nbshm')").check()
+    assert notebook.value("[each() for each in mine]") == [(0, 2, [5]), (1, 2, [5])]
+    notebook.run("nbshm = before").check()
+
+
 def test_what_is_part_of_an_autograd_graph_comes_back_without_it(notebook: Kernel) -> None:
     source = (
         "import torch\nw = torch.ones(2, requires_grad=True)\n"

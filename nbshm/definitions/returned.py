@@ -13,8 +13,7 @@ from typing import Any
 
 from nbshm.definitions.by_value import Reduced, reduce_function
 from nbshm.definitions.names import code_names
-
-_IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "__builtins__"})
+from nbshm.notebook import IPYTHON_NAMES
 
 
 class Globals(dict[str, Any]):
@@ -34,7 +33,7 @@ class Globals(dict[str, Any]):
 
 def own_names(function: FunctionType, namespace: Mapping[str, Any], known: Iterable[str]) -> Globals:
     """Return what a function reads in the namespace beyond the known names."""
-    beyond = code_names(function.__code__) - _IPYTHON_NAMES - set(known)
+    beyond = code_names(function.__code__) - IPYTHON_NAMES - set(known)
     return Globals({name: namespace[name] for name in beyond if name in namespace})
 
 

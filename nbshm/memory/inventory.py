@@ -15,13 +15,12 @@ from nbshm.memory.names import NotebookNames
 from nbshm.memory.reach import is_array
 from nbshm.memory.regions import merge
 from nbshm.memory.segments import Segments
+from nbshm.notebook import IPYTHON_NAMES
 
 How: TypeAlias = Literal["moved", "mirrored", "snapshot", "by CUDA", "by a file"]
 
 Part: TypeAlias = tuple[Any, Any]
 """A tensor or an array, and what it consists of that has memory: itself, or a part of a sparse tensor."""
-
-_IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +203,7 @@ def _counted(count: int, noun: str) -> str:
 def _named(namespace: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Yield what the person has named."""
     for name, value in list(namespace.items()):
-        is_own = isinstance(name, str) and not name.startswith("_") and name not in _IPYTHON_NAMES
+        is_own = isinstance(name, str) and not name.startswith("_") and name not in IPYTHON_NAMES
         if is_own and not issubclass(type(value), (ModuleType, type)):
             yield name, value
 

@@ -19,6 +19,7 @@ from nbshm.memory.mapping import Mapping
 from nbshm.memory.picklers import PlainPickler, ValuePickler
 from nbshm.memory.reducers import reducers
 from nbshm.memory.segments import Segment
+from nbshm.notebook import GIVEN_NAMES
 from nbshm.refusals import Unsendable
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
@@ -46,7 +47,7 @@ class ResultPickling:
         self._mapping = mapping
         self._spare = spare
         self._namespace = namespace
-        self._notebook_names = namespace.keys() - {"rank", "nprocs"}
+        self._notebook_names = namespace.keys() - GIVEN_NAMES
         self._own: dict[FunctionType, Globals] = {}
         self.cut_graphs = 0  # tensors that have been pickled without the autograd graph they are part of
 
