@@ -13,12 +13,12 @@ from typing import Any
 from nbshm.jobs import CudaHandle, Place, Places
 from nbshm.machine.descriptor_limit import allow_descriptors
 from nbshm.memory.loading import Memory, loading
-from nbshm.memory.segments import Buffer, Segment, Segments
+from nbshm.memory.segments import RawBuffer, Segment, Segments
 
 _SPARE = 64  # descriptors for what the worker itself opens
 
 
-class Mapping:
+class MappedSegments:
     """The segments of a job, mapped when something in them is first asked for.
 
     It owns the descriptors until it is closed, or a segment takes over its own. `segments` lists those that
@@ -40,7 +40,7 @@ class Mapping:
         """Let values be unpickled whose buffers lie in those places."""
         return loading(_Placed(self, places))
 
-    def shared(self, number: int) -> Buffer:
+    def shared(self, number: int) -> RawBuffer:
         """Return a segment that all processes write to."""
         return self.segment(number).buffer
 
@@ -98,7 +98,7 @@ class Mapping:
         self._shared.clear()
         self._private.clear()
 
-    def __enter__(self) -> Mapping:  # noqa: PYI034  # typing.Self is of Python 3.11
+    def __enter__(self) -> MappedSegments:  # noqa: PYI034  # typing.Self is of Python 3.11
         return self
 
     def __exit__(
@@ -110,7 +110,7 @@ class Mapping:
 class _Placed:
     """The loader of a worker: a number is a place in a segment."""
 
-    def __init__(self, mapping: Mapping, places: Places) -> None:
+    def __init__(self, mapping: MappedSegments, places: Places) -> None:
         self._mapping = mapping
         self._places = places
 

@@ -8,7 +8,7 @@ from typing import Any
 from nbshm.jobs import Parcel, Place, Places
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.copying import fill, map_touched
-from nbshm.memory.mapping import Mapping
+from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.regions import Region, Span, lay_out, merge
 from nbshm.memory.segments import Segment
 
@@ -20,7 +20,7 @@ _MOST_SENT = 16  # each is a descriptor that the notebook keeps
 
 
 def pack(
-    value: Any, *, mapping: Mapping, pickle: Pickle, spare: int | None = None
+    value: Any, *, mapping: MappedSegments, pickle: Pickle, spare: int | None = None
 ) -> tuple[Parcel, tuple[Segment, ...]]:
     """Return a value as a parcel, and the new segments whose descriptors are to be sent beside it.
 
@@ -54,7 +54,7 @@ def pack(
     )
 
 
-def _send_on(spans: list[Span], places: dict[int, Place], mapping: Mapping) -> list[Segment]:
+def _send_on(spans: list[Span], places: dict[int, Place], mapping: MappedSegments) -> list[Segment]:
     """Note where memory lies in big segments of this worker's own; return those that are used enough."""
     found: dict[int, tuple[Segment, list[Span]]] = {}
     for span in spans:
@@ -77,7 +77,7 @@ def _copy_out(
     buffers: Buffers,
     places: dict[int, Place],
     *,
-    mapping: Mapping,
+    mapping: MappedSegments,
     number: int,
     spare: int | None,
 ) -> tuple[Segment, ...]:

@@ -25,7 +25,7 @@ from torch.multiprocessing import reductions
 
 from nbshm.memory.cuda import is_on_cuda
 from nbshm.memory.lending import lendings, reduce_by_count
-from nbshm.memory.segments import Buffer, Segment, Segments
+from nbshm.memory.segments import RawBuffer, Segment, Segments
 from nbshm.memory.storages import keep, rebuild_empty, storage_over
 from nbshm.memory.threads import are_others_at_work
 from nbshm.memory.torch_limits import NewStorages, reduce_by_torch
@@ -119,7 +119,7 @@ class _Travelling:
     """
 
     def __init__(self) -> None:
-        self._by_file: weakref.WeakValueDictionary[tuple[int, int], Buffer] = weakref.WeakValueDictionary()
+        self._by_file: weakref.WeakValueDictionary[tuple[int, int], RawBuffer] = weakref.WeakValueDictionary()
         self._by_address = Segments()
 
     def known(self, segment: Segment) -> Segment:

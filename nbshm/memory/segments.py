@@ -21,7 +21,7 @@ from nbshm.memory.pages import Pages
 from nbshm.memory.spares import Spares, count_forks
 
 # Not a memoryview, which numpy looks through: its arrays would keep the pages, and not the use of them.
-Buffer: TypeAlias = "ctypes.Array[ctypes.c_ubyte]"
+RawBuffer: TypeAlias = "ctypes.Array[ctypes.c_ubyte]"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,7 +34,7 @@ class Segment:
 
     __slots__ = ("__weakref__", "buffer", "pages")
 
-    buffer: Buffer
+    buffer: RawBuffer
     pages: Pages
 
     @classmethod
@@ -50,13 +50,13 @@ class Segment:
     @classmethod
     def on(cls, pages: Pages, nbytes: int) -> Segment:
         """Begin a use of pages."""
-        buffer: Buffer = (ctypes.c_ubyte * nbytes).from_address(pages.address)
+        buffer: RawBuffer = (ctypes.c_ubyte * nbytes).from_address(pages.address)
         buffer.pages = pages  # type: ignore[attr-defined]  # who has the buffer keeps them mapped
         buffer.forks_before = count_forks()  # type: ignore[attr-defined]  # likewise kept with it
         return cls(buffer=buffer, pages=pages)
 
     @classmethod
-    def used_by(cls, buffer: Buffer) -> Segment:
+    def used_by(cls, buffer: RawBuffer) -> Segment:
         """Return the segment of that buffer, the same one while anybody has it.
 
         A pickle of thousands of storages in it has it once, and needs one descriptor.
@@ -110,7 +110,7 @@ class Segments:
 
     def __init__(self) -> None:
         self.spares = Spares()
-        self._by_address: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()
+        self._by_address: weakref.WeakValueDictionary[int, RawBuffer] = weakref.WeakValueDictionary()
         self._addresses: list[int] = []
         self._listing = threading.Lock()  # results of a background run come in its own thread
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping as Names
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from types import FunctionType
 from typing import Any
@@ -15,7 +15,7 @@ from nbshm.definitions.sources import home
 from nbshm.jobs import Outcome, Parcel
 from nbshm.memory import parcels
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.mapping import Mapping
+from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.picklers import PlainPickler, ValuePickler
 from nbshm.memory.reducers import reducers
 from nbshm.memory.segments import Segment
@@ -37,9 +37,9 @@ class ResultPickling:
     def __init__(
         self,
         *,
-        definitions: Names[str, Any],
-        mapping: Mapping,
-        namespace: Names[str, Any],
+        definitions: Mapping[str, Any],
+        mapping: MappedSegments,
+        namespace: Mapping[str, Any],
         spare: int | None,
     ) -> None:
         self._definitions = definitions

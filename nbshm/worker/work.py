@@ -22,7 +22,7 @@ from nbshm.failures.tracebacks import report_exception
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import Job, Outcome
 from nbshm.memory import TORCH_ROOMS
-from nbshm.memory.mapping import Mapping
+from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.segments import Segments
 from nbshm.notebook import Notebook
 from nbshm.own_code import OWN_DIRECTORY
@@ -58,7 +58,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
     values, board, *others = fds
     segments, carried = others[: len(job.segments)], others[len(job.segments) :]
     with ExitStack() as stack:
-        mapping = stack.enter_context(Mapping(segments, job.segments, cuda=job.cuda))
+        mapping = stack.enter_context(MappedSegments(segments, job.segments, cuda=job.cuda))
         rank = stack.enter_context(being(_rank(seat, Board(board, seat.nprocs))))
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
@@ -128,7 +128,7 @@ def _rank(seat: Seat, board: Board) -> Rank:
     )
 
 
-def _care_for_plain_torch(mapping: Mapping, plain: PlainMultiprocessing) -> None:
+def _care_for_plain_torch(mapping: MappedSegments, plain: PlainMultiprocessing) -> None:
     """Have queues and DataLoaders in this worker hand shared storages on instead of moving them away."""
     from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from memory_notebook import pickled
 
-from nbshm.memory.mapping import Mapping
+from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.parcels import pack
 
 
@@ -22,7 +22,7 @@ def main(fd: int) -> None:
         if not length:
             return
         payload, places, sizes, spare, code = pickle.loads(_read(kernel, int.from_bytes(length, "little")))
-        with Mapping(fds, sizes) as mapping:
+        with MappedSegments(fds, sizes) as mapping:
             result = _run(mapping, payload, places, code)
             parcel, made = pack(result, mapping=mapping, pickle=pickled, spare=spare)
             message = pickle.dumps(parcel)

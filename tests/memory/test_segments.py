@@ -12,7 +12,7 @@ import pytest
 from memory_notebook import address_of, open_descriptors
 
 from nbshm.memory import raw_memory
-from nbshm.memory.mapping import Mapping
+from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.raw_memory import HUGE_PAGE
 from nbshm.memory.segments import Segment, Segments
 
@@ -67,7 +67,7 @@ def test_a_pickled_segment_is_the_same_memory():
 def test_a_mapping_maps_each_segment_once_and_closes_its_descriptors():
     segment = Segment.create(4096)
     before = open_descriptors()
-    with Mapping([os.dup(segment.fd)], [4096]) as mapping:
+    with MappedSegments([os.dup(segment.fd)], [4096]) as mapping:
         shared, private = mapping.shared(0), mapping.private(0)
         assert mapping.shared(0) is shared
         assert mapping.private(0) is private
