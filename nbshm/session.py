@@ -47,7 +47,8 @@ class Session:
     def open(self) -> None:
         """Install the hooks and start what the first run would wait for, without waiting."""
         self._closing.callback(self.launcher.close)
-        self._closing.enter_context(self._plain)
+        self._plain.install()
+        self._closing.callback(self._plain.remove)
         self._closing.enter_context(sharing_for(self))
         self.shell.events.register("post_execute", self._follow_imports)
         self._closing.callback(self.shell.events.unregister, "post_execute", self._follow_imports)

@@ -16,9 +16,9 @@ import stat
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TypeAlias
 
+from nbshm.closing import Closing
 from nbshm.machine.descriptor_limit import can_open, opened_descriptors
 
 _FEW = 128  # descriptors that are left to the run itself; memory of further files is copied
@@ -46,7 +46,7 @@ class _Mapped:
     path: str
 
 
-class AddressSpace:
+class AddressSpace(Closing):
     """The mappings of this process when they are first asked for, and the files that it has opened."""
 
     def __init__(self) -> None:
@@ -93,14 +93,6 @@ class AddressSpace:
         for file in self._files.values():
             os.close(file.fd)
         self._files.clear()
-
-    def __enter__(self) -> AddressSpace:  # noqa: PYI034  # typing.Self is of Python 3.11
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def _mappings(self) -> list[_Mapped]:

@@ -7,9 +7,9 @@ import os
 import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any
 
+from nbshm.closing import Closing
 from nbshm.jobs import CudaHandle, Place, Places
 from nbshm.machine.descriptor_limit import allow_descriptors
 from nbshm.memory.loading import Memory, loading
@@ -18,7 +18,7 @@ from nbshm.memory.segments import RawBuffer, Segment, Segments
 _SPARE = 64  # descriptors for what the worker itself opens
 
 
-class MappedSegments:
+class MappedSegments(Closing):
     """The segments of a job, mapped when something in them is first asked for.
 
     It owns the descriptors until it is closed, or a segment takes over its own. `segments` lists those that
@@ -97,14 +97,6 @@ class MappedSegments:
             os.close(self._fds.popitem()[1])
         self._shared.clear()
         self._private.clear()
-
-    def __enter__(self) -> MappedSegments:  # noqa: PYI034  # typing.Self is of Python 3.11
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _Placed:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from types import TracebackType
 from typing import Any
 
+from nbshm.closing import Closing
 from nbshm.errors import CannotSend
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import CudaHandle, Parcel
@@ -53,7 +53,7 @@ def place(
     return Placement(buffers, spots, segments=segments, held=held, spares=spares, cuda=cuda)
 
 
-class Placement:
+class Placement(Closing):
     """The memory of one run, from before its workers start until after they have ended.
 
     `fds` and `sizes` describe the segments to hand to each worker, in order; `places` says for each buffer
@@ -113,14 +113,6 @@ class Placement:
         self._spots = []
         self._own = OwnMemory(Buffers(), [])
         self._spares = ()
-
-    def __enter__(self) -> Placement:  # noqa: PYI034  # typing.Self is of Python 3.11
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def carry_out(

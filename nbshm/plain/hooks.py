@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 
 from nbshm.notebook import Notebook
 from nbshm.plain.envelopes import Envelopes
@@ -47,12 +46,3 @@ class PlainMultiprocessing:
         """Undo `install`."""
         for hook in reversed(self._hooks):
             hook.remove()
-
-    def __enter__(self) -> PlainMultiprocessing:  # noqa: PYI034  # typing.Self is Python 3.11's
-        self.install()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.remove()

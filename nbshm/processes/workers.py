@@ -8,10 +8,10 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Protocol
 
 from nbshm.bystanders.sweeper import remove_names
+from nbshm.closing import Closing
 from nbshm.failures.stacks import Dump
 from nbshm.machine.proc import waits_for_child
 from nbshm.processes.directories import Directory
@@ -151,7 +151,7 @@ class Worker:
                 os.close(fd)
 
 
-class Workers(Sequence[Worker]):
+class Workers(Sequence[Worker], Closing):
     """The workers of one run, by rank; leaving the `with` block ends whatever is left and clears it away."""
 
     def __init__(self, sweeper: Sweeper) -> None:
@@ -168,14 +168,6 @@ class Workers(Sequence[Worker]):
 
     def __iter__(self) -> Iterator[Worker]:
         return iter(self._workers)
-
-    def __enter__(self) -> Workers:  # noqa: PYI034  # typing.Self is of Python 3.11
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def add(self, worker: Worker) -> None:
         """Take a worker in that has just been started."""
