@@ -34,13 +34,14 @@ class Departure:
     """A job with the descriptors that travel beside it.
 
     `names` are the notebook's names that are in it; `edited` the person's own files that it imports and that
-    are newer than what the notebook has of them; `private` names whose arrays forked workers can't share.
+    are newer than what the notebook has of them; `unshared` names whose arrays forked workers can't share,
+    and `mirrored` those of a background run's mirrors. `values` and `board` are descriptors of files.
     """
 
     job: Job
     names: frozenset[str]
     edited: tuple[str, ...]
-    private: tuple[str, ...]
+    unshared: tuple[str, ...]
     mirrored: tuple[str, ...]
     placement: Placement
     values: int
@@ -72,7 +73,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             stack.callback(carried.close)
             picklers = Picklers(semaphore_reducers(session.launcher.sweeper.begin_file))
             stack.callback(picklers.forget)
-            packed, private = _pack(needs, session.notebook, options, picklers)
+            packed, unshared = _pack(needs, session.notebook, options, picklers)
         with interrupts_put_off():  # in the middle of it, memory has been moved or copied in part
             picklers.forget()
             placement = place(
@@ -93,7 +94,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             job=job,
             names=packed.names,
             edited=_edited(packed.program, session.modules),
-            private=private,
+            unshared=unshared,
             mirrored=_mirrored(placement, names) if options.background else (),
             placement=placement,
             values=values,
@@ -108,7 +109,7 @@ def _pack(
     """Return what is needed, packed, and the names whose arrays forked workers can't share."""
     if options.start_method == "fork":
         forked = pack_for_fork(needs, notebook, picklers.make)
-        return forked.packed, forked.private
+        return forked.packed, forked.unshared
     return pack(needs, notebook, picklers.make), ()
 
 

@@ -73,14 +73,18 @@ def _about_several_ranks(name: str, value: Any, uses: AbstractSet[str]) -> Itera
         )
 
 
-def about(edited: Iterable[str], private: Iterable[str]) -> Iterator[str]:
-    """Say which files the ranks run as they are now, and what forked ranks don't share."""
-    for file in edited:
+def about_edited(files: Iterable[str]) -> Iterator[str]:
+    """Say which files the ranks run as they are now."""
+    for file in files:
         yield (
             f"{PurePath(file).name} has changed since the notebook imported it: the ranks run the file as it "
             "is now. To run the same here, reload it (importlib.reload, %autoreload) or restart the kernel."
         )
-    for name in private:
+
+
+def about_unshared(names: Iterable[str]) -> Iterator[str]:
+    """Say what forked ranks don't share."""
+    for name in names:
         yield (
             f"{name} can't be sent, so each forked rank has a copy of its own: "
             f"what it writes into the arrays of {name} stays there."

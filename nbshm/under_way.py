@@ -276,6 +276,7 @@ def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Itera
     yield from notes.before_start(
         task.options, departure.names, uses=uses, private=private, namespace=namespace
     )
-    yield from notes.about(departure.edited, departure.private)
+    yield from notes.about_edited(departure.edited)
+    yield from notes.about_unshared(departure.unshared)
     if task.options.background:
         yield from notes.about_mirrors(departure.mirrored)

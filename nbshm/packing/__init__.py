@@ -20,6 +20,8 @@ two passes are usual. In the order in which to read:
 | `draft.py` | what a pass has written so far |
 | `values.py` | the stream of values, and which of them can't travel |
 | `references.py` | what the pickler is told about functions and classes |
+| `imports.py` | the imports that a worker repeats |
+| `forking.py` | what a forked worker needs, which is memory alone |
 """
 
 from __future__ import annotations

@@ -60,10 +60,10 @@ def as_fork_allows(options: Options) -> Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedForFork:
-    """The values to bind in a forked worker; `private` are names whose arrays can't be shared."""
+    """The values to bind in a forked worker; `unshared` are names whose arrays can't be shared."""
 
     packed: Packed[CapturingPickler]
-    private: tuple[str, ...]
+    unshared: tuple[str, ...]
 
 
 def pack_for_fork(
@@ -72,7 +72,7 @@ def pack_for_fork(
     """Pack the values that hold memory, of those that the code needs."""
     namespace = notebook.namespace
     names = set(_needed(needs.names, namespace))
-    holders, private = {}, []
+    holders, unshared = {}, []
 
     def holds_memory(value: Any) -> bool | None:
         return _holds_memory(value, make_pickler(_Reference(namespace)))
@@ -80,14 +80,14 @@ def pack_for_fork(
     for name in sorted(names):
         holds = holds_memory(namespace[name])
         if holds is None:
-            private.append(name)
+            unshared.append(name)
         elif holds:
             holders[name] = namespace[name]
     pickler = make_pickler(_Reference(namespace))
     pickler.dump(Tail(values=holders, state=_states(names, namespace, holds_memory), contents={}))
     program = Program(steps=(), values=pickler.stream, cells=_cells(notebook), left_out={})
     return PackedForFork(
-        packed=Packed(program=program, pickler=pickler, names=frozenset(names)), private=tuple(private)
+        packed=Packed(program=program, pickler=pickler, names=frozenset(names)), unshared=tuple(unshared)
     )
 
 
