@@ -16,6 +16,9 @@ from nbshm.jobs import Parcel
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
+AT_BARRIER = "barrier"
+"""What a rank waits for that has arrived at the run's barrier."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
@@ -74,7 +77,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A rank waits: `at` is "barrier" where it has arrived at the run's, else what it waits for."""
+    """A rank waits: `at` is `AT_BARRIER`, or says in words what it waits for."""
 
     rank: int
     at: str

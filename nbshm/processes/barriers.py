@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from nbshm.events import Event, Result, Waiting
+from nbshm.events import AT_BARRIER, Event, Result, Waiting
 from nbshm.wire.messages import Release
 from nbshm.words import ranks_in_words
-
-BARRIER = "barrier"
 
 
 class Barrier:
@@ -25,7 +23,7 @@ class Barrier:
     def see(self, event: Event) -> dict[int, Release]:
         """Take in an event; return what to tell to which rank."""
         match event:
-            case Waiting(rank=rank, at=at) if at == BARRIER:
+            case Waiting(rank=rank, at=at) if at == AT_BARRIER:
                 self._waiting.add(rank)
             case Result(rank=rank):
                 self._gone.add(rank)

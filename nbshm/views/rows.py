@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from nbshm.events import (
+    AT_BARRIER,
     Ended,
     Event,
     Exited,
@@ -75,7 +76,7 @@ class Rows:
             case Started(rank=rank, pid=pid):
                 self._ranks[rank] = _Rank(state="running", began=now, pid=pid)
             case Waiting(rank=rank, at=at):
-                self._set(rank, "waiting", "at the barrier" if at == "barrier" else f"for {at}")
+                self._set(rank, "waiting", "at the barrier" if at == AT_BARRIER else f"for {at}")
             case Resumed(rank=rank):
                 self._set(rank, "running")
             case Progress():

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
-from nbshm.events import Event, Resumed, Waiting
+from nbshm.events import AT_BARRIER, Event, Resumed, Waiting
 from nbshm.wire.board import Board
 from nbshm.wire.run_lock import RunLock
 from nbshm.wire.shared_loops import Range
@@ -119,7 +119,7 @@ class Rank:
 
     def barrier(self) -> None:
         """See `nbshm.barrier`."""
-        self._say(Waiting(rank=self.number, at="barrier"))
+        self._say(Waiting(rank=self.number, at=AT_BARRIER))
         broken = self._wait_release()
         if broken is not None:
             raise threading.BrokenBarrierError(f"barrier: {broken}")
