@@ -45,6 +45,10 @@ class _Mapped:
     inode: int
     path: str
 
+    @property
+    def file(self) -> _Identity:
+        return self.device, self.inode
+
 
 class AddressSpace(Closing):
     """The mappings of this process when they are first asked for, and the files that it has opened."""
@@ -82,9 +86,9 @@ class AddressSpace(Closing):
         mapped = self._mapped(address)
         try:
             with open(path, "rb") as file:  # noqa: PTH123  # its descriptor is what is needed
-                if mapped is None or _is_file_of(mapped, file.fileno()):
-                    return mapped is not None or not self._mappings
-                return _identity(mapped) == _identity_if_mapped(file.fileno())
+                if mapped is None:
+                    return not self._mappings
+                return _is_file_of(mapped, file.fileno()) or mapped.file == _identity_if_mapped(file.fileno())
         except (OSError, ValueError):  # it is gone, or has nothing in it that could be mapped
             return False
 
@@ -107,22 +111,21 @@ class AddressSpace(Closing):
         return self._mappings[before]
 
     def _open(self, mapped: _Mapped) -> SharedFile | None:
-        key = (mapped.device, mapped.inode)
-        if key not in self._files:
+        if mapped.file not in self._files:
             if not can_open(_FEW):
                 return None
             fd = _open_path(mapped)
             fd = self._copy_descriptor(mapped) if fd is None else fd
             if fd is None:
                 return None
-            self._files[key] = SharedFile(fd=fd, nbytes=os.fstat(fd).st_size)
-        return self._files[key]
+            self._files[mapped.file] = SharedFile(fd=fd, nbytes=os.fstat(fd).st_size)
+        return self._files[mapped.file]
 
     def _copy_descriptor(self, mapped: _Mapped) -> int | None:
         """Find a file that has no name by our own descriptors: torch and multiprocessing keep one."""
         if self._opened is None:  # looked at once: there may be thousands, and as many tensors
             self._opened = dict(_opened_files())
-        fd = self._opened.get((mapped.device, mapped.inode))
+        fd = self._opened.get(mapped.file)
         return None if fd is None else os.dup(fd)
 
 
@@ -194,21 +197,17 @@ def _opened_files() -> Iterator[tuple[_Identity, int]]:
                 yield (status.st_dev, status.st_ino), fd
 
 
-def _identity(mapped: _Mapped | None) -> _Identity | None:
-    return None if mapped is None else (mapped.device, mapped.inode)
-
-
 def _identity_if_mapped(fd: int) -> _Identity | None:
     """Map a file to see what its maps look like: on btrfs they tell another device than `stat`."""
     with mmap.mmap(fd, 1, access=mmap.ACCESS_COPY) as probe:
         first = ctypes.c_char.from_buffer(probe)
         address = ctypes.addressof(first)
         del first  # a map that somebody looks into can't be closed
-        return _identity(AddressSpace()._mapped(address))  # noqa: SLF001  # of its own class
+        mapped = AddressSpace()._mapped(address)  # noqa: SLF001  # of its own class
+        return None if mapped is None else mapped.file
 
 
 def _is_file_of(mapped: _Mapped, fd: int) -> bool:
     """Tell whether it is that file that is open. A device, which pinned memory is mapped from, is none."""
     status = os.fstat(fd)
-    is_same = (status.st_dev, status.st_ino) == (mapped.device, mapped.inode)
-    return is_same and stat.S_ISREG(status.st_mode)
+    return (status.st_dev, status.st_ino) == mapped.file and stat.S_ISREG(status.st_mode)
