@@ -184,7 +184,7 @@ def launch(
         attendance = _Attendance(task, session, view, standing)
         work = showing_in_its_cell(session.shell, attendance)
         thread = threading.Thread(target=work, name=f"nbshm-{name}", daemon=True)
-        living.is_attended_by(thread)
+        living.be_attended_by(thread)
         thread.start()
         attendance.take_over(whole.pop_all(), journey.pop_all())
     return standing

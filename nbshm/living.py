@@ -44,11 +44,11 @@ class LivingRun:
         """Tell whether a person who says that name means this run."""
         return name in {self.name, self.name.partition(" (")[0]}
 
-    def is_attended_by(self, thread: threading.Thread) -> None:
+    def be_attended_by(self, thread: threading.Thread) -> None:
         """Say which thread supervises it, where that is not the one that has started it."""
         self._thread = thread
 
-    def is_supervised_by(self, supervisor: Supervisor) -> None:
+    def be_supervised_by(self, supervisor: Supervisor) -> None:
         """Say who can end it."""
         self._supervisor = supervisor
         if self._unwanted:
@@ -87,7 +87,7 @@ class LivingRun:
         if self._supervisor is not None:
             self._supervisor.stop()
 
-    def has_ended(self) -> None:
+    def note_end(self) -> None:
         """Let those go on who wait for its end; nobody can do anything to it any more."""
         self._supervisor, self.mirrored = None, _nothing
         self._over.set()
@@ -130,7 +130,7 @@ class LivingRuns:
             yield
         finally:
             self._runs.remove(run)
-            run.has_ended()
+            run.note_end()
 
     def end(self) -> None:
         """End them all: ask each first, as their grace periods can pass together."""

@@ -112,7 +112,7 @@ def under_way(task: Task, session: Session, view: View, living: LivingRun) -> It
                 workers, grace=options.grace, timeout=options.timeout, token=departure.job.token
             )
             stack.callback(supervisor.close)
-            living.is_supervised_by(supervisor)
+            living.be_supervised_by(supervisor)
             workers.post(pickle.dumps(departure.job, protocol=5), departure.fds)
         yield RunUnderWay(
             task=task,
