@@ -32,7 +32,7 @@ from nbshm.jobs import Body
 from nbshm.replacing import replaced
 from nbshm.worker.cells import CellCompiler, at_its_line
 from nbshm.worker.descriptions import Describer
-from nbshm.worker.loops import Loop
+from nbshm.worker.event_loops import EventLoop
 from nbshm.worker.refusals import refusal
 from nbshm.worker.rendering import Renderer
 from nbshm.worker.shell_parts import AT_BODY, ELSEWHERE, IN_BODY, LastValue, Leave, NoProfile, NothingKept
@@ -69,7 +69,7 @@ class WorkerShell(InteractiveShell):
         with replaced(interactiveshell, "PickleShareDB", NothingKept):  # IPython 8 opens one at once
             super().__init__(display_page=True, **traits)
         self.db = NothingKept()
-        self.loop_runner = Loop().run
+        self.loop_runner = EventLoop().run
 
     # What a plain shell would look for outside, or put there.
 

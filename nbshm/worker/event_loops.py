@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Loop:
+class EventLoop:
     """One event loop for a worker's life, as a notebook has one: a body finds what the last left in it."""
 
     def __init__(self) -> None:
