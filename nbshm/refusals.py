@@ -101,18 +101,30 @@ def refusal(
     )
 
 
-def culprit_in(name: str, value: Any, error: Exception, again: Callable[[Any], Any]) -> Culprit:
-    """Return the part of a value that can't be pickled."""
+def culprit_in(
+    name: str,
+    value: Any,
+    error: Exception,
+    again: Callable[[Any], Any],
+    *,
+    is_whole: Callable[[Any], bool] = lambda _: False,
+) -> Culprit:
+    """Return the part of a value that can't be pickled.
+
+    What `is_whole` holds for is refused as it is, whatever its parts are.
+    """
     whole = Culprit(path=name, value=value, error=error)
     try:
-        return _culprit(whole, again, seen=set())
+        return _culprit(whole, again, is_whole, seen=set())
     except Exception:  # noqa: BLE001  # parts of foreign classes raise what they like; the whole can be named
         return whole
 
 
-def _culprit(whole: Culprit, again: Callable[[Any], Any], *, seen: set[int]) -> Culprit:
+def _culprit(
+    whole: Culprit, again: Callable[[Any], Any], is_whole: Callable[[Any], bool], *, seen: set[int]
+) -> Culprit:
     """Follow the parts that fail, down to the one whose own parts are all fine."""
-    if id(whole.value) in seen or len(seen) > _DEPTH:
+    if id(whole.value) in seen or len(seen) > _DEPTH or is_whole(whole.value):
         return whole
     seen.add(id(whole.value))
     for step, part in parts(whole.value):
@@ -122,7 +134,7 @@ def _culprit(whole: Culprit, again: Callable[[Any], Any], *, seen: set[int]) -> 
             if _says_more(whole.error, inner):
                 continue
             found = Culprit(path=whole.path + step, value=part, error=inner, holder=_holder(whole))
-            return _culprit(found, again, seen=seen)
+            return _culprit(found, again, is_whole, seen=seen)
     return whole
 
 

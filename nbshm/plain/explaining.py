@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbshm.attributes import attribute, found_at
 from nbshm.notebook import Notebook
 from nbshm.words import line_in_words
 
-_DEPTH = 12
+if TYPE_CHECKING:
+    from nbshm.refusals import Culprit
 
 
 class Explaining:
@@ -50,10 +51,11 @@ class Explaining:
 
     def explain(self, value: Any, error: Exception) -> str:
         """Return a sentence about what of a value can't be pickled, and one about what to do."""
-        path, culprit, cause = next(_failures(value), ("", value, error))
-        kind = culprit if isinstance(culprit, (FunctionType, type)) else type(culprit)
-        name = path if kind is not culprit and path else str(attribute(kind, "__qualname__"))
-        reason, remedy = self._reason(name, culprit, cause)
+        found = _culprit(value, error)
+        path = found.path if isinstance(value, BaseProcess) else ""  # in a message nobody would know the way
+        kind = found.value if isinstance(found.value, (FunctionType, type)) else type(found.value)
+        name = path if kind is not found.value and path else str(attribute(kind, "__qualname__"))
+        reason, remedy = self._reason(name, found.value, found.error)
         return f"cannot send {name!r} to another process: {reason}. {remedy}"
 
     def _reason(self, name: str, culprit: Any, error: Exception) -> tuple[str, str]:
@@ -119,16 +121,22 @@ def _is_a_picklers(error: Exception) -> bool:
     return is_usual or any(words in says for words in _OF_MULTIPROCESSING)
 
 
-def _failures(value: Any) -> Iterator[tuple[str, Any, Exception]]:
-    """Yield what of a value can't be pickled and why, first the part of a part that is the reason.
+def _culprit(value: Any, error: Exception) -> Culprit:
+    """Return what of a value can't be pickled; of a process, what of all that it was given."""
+    from nbshm.refusals import culprit_in  # noqa: PLC0415  # likewise
 
-    With it comes the path to it from what a process was given; of a message nobody would know the way.
-    """
-    if isinstance(value, BaseProcess):
-        for path, part in _given(value):
-            yield from _search(part, path)
-    else:
-        yield from _search(value, None)
+    path = ""
+    for step, part in _given(value) if isinstance(value, BaseProcess) else ():
+        try:
+            _pickle(part)
+        except Exception as problem:  # noqa: BLE001, PERF203  # whatever its own pickling raises
+            path, value, error = step, part, problem
+            break
+    return culprit_in(path, value, error, _pickle, is_whole=_is_whole)
+
+
+def _pickle(value: Any) -> None:
+    pickle.Pickler.dump(ForkingPickler(io.BytesIO()), value)
 
 
 def _given(process: BaseProcess) -> Iterator[tuple[str, Any]]:
@@ -141,19 +149,7 @@ def _given(process: BaseProcess) -> Iterator[tuple[str, Any]]:
     yield from ((f"{kind}.{name}", one) for name, one in state.items() if not name.startswith("_"))
 
 
-def _search(value: Any, path: str | None, depth: int = 0) -> Iterator[tuple[str, Any, Exception]]:
-    try:
-        pickle.Pickler.dump(ForkingPickler(io.BytesIO()), value)
-    except Exception as error:  # noqa: BLE001  # whatever its own pickling raises
-        if depth < _DEPTH and not _is_whole(value):
-            from nbshm.refusals import parts  # noqa: PLC0415  # likewise
-
-            for step, part in parts(value):
-                yield from _search(part, None if path is None else path + step, depth + 1)
-        yield path or "", value, error
-
-
 def _is_whole(value: Any) -> bool:
     """Tell whether a value is refused as it is, whatever its parts are."""
     module = attribute(type(value), "__module__")
-    return isinstance(value, (FunctionType, type)) or str(module).startswith("multiprocessing.")
+    return isinstance(value, (FunctionType, type, BaseProcess)) or str(module).startswith("multiprocessing.")
