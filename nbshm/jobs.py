@@ -9,7 +9,10 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from nbshm.surroundings import Surroundings
 
 
 class Place(NamedTuple):
@@ -247,7 +250,7 @@ class Job:
     segments: tuple[int, ...]
     spares: int
     cuda: tuple[CudaHandle, ...]
-    surroundings: Any
+    surroundings: Surroundings
     flags: int
     token: str
     keeper: str | None
