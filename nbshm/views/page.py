@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 
 from nbshm.events import Event
 from nbshm.failures.reports import Raised, RankFailure, Stopped
-from nbshm.views.choices import frame_html, tail_class
 from nbshm.views.failure_page import failure_bundle
 from nbshm.views.live import LiveView
 from nbshm.views.outputs import Bundle, publish, replace_output
@@ -21,6 +20,7 @@ from nbshm.views.rows import Rows
 from nbshm.views.static import bundles
 from nbshm.views.story import Story
 from nbshm.views.table import head_html, table_html
+from nbshm.views.tail_choice import frame_html, tail_class
 
 PATIENCE = 0.25  # seconds; a view that comes and goes at once would only flicker
 _REFRESH = 0.25  # seconds at least between two states of the live view
