@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbshm.jobs import CudaHandle, Parcel, Place, Places
 from nbshm.machine.descriptor_limit import allow_descriptors, are_fewer_left_than
@@ -39,6 +39,14 @@ class Spot:
     held: Sequence[object] = ()
 
 
+class Piece(NamedTuple):
+    """A part of a region, from `begin` on, and where it is now."""
+
+    begin: int
+    address: int
+    nbytes: int
+
+
 class OwnMemory:
     """The notebook's memory, by where workers see it."""
 
@@ -66,15 +74,26 @@ class OwnMemory:
             original=original,
         )
 
-    def whereabouts(self, region: Region) -> tuple[int, int]:
-        """Return where the memory of a region is now, and how much of it.
+    def whereabouts(self, region: Region) -> list[Piece]:
+        """Return where the memory of a region is now, in pieces: mostly in one.
 
-        The notebook may have resized a storage meanwhile, or had torch move it (`share_memory_()`).
+        The notebook may have resized a storage meanwhile, or had torch move it (`share_memory_()`): away from
+        an array over the same memory, say, which stays where it was.
         """
-        first, *others = (self._buffers[number] for number in region.numbers)
-        if others or first.kind != "storage":
-            return region.address, region.nbytes
-        return first.keeper.data_ptr(), min(first.keeper.nbytes(), region.nbytes)
+        buffers = [self._buffers[number] for number in region.numbers]
+        storages = [
+            Piece(
+                begin=buffer.address - region.address,
+                address=buffer.keeper.data_ptr(),
+                nbytes=min(buffer.keeper.nbytes(), buffer.nbytes),
+            )
+            for buffer in buffers
+            if buffer.kind == "storage"
+        ]
+        if len(buffers) == len(storages) == 1:
+            return storages
+        moved = [piece for piece in storages if piece.address != region.address + piece.begin]
+        return [Piece(begin=0, address=region.address, nbytes=region.nbytes), *moved]
 
     @cached_property
     def _exact(self) -> dict[Place, int]:
@@ -84,8 +103,8 @@ class OwnMemory:
         """Return a buffer over memory of the notebook's own, which keeps alive what it belongs to."""
         key = spot.region.address
         if key not in self._raw:
-            address, nbytes = self.whereabouts(spot.region)
-            raw: Any = (ctypes.c_char * nbytes).from_address(address)
+            whole, *_ = self.whereabouts(spot.region)
+            raw: Any = (ctypes.c_char * whole.nbytes).from_address(whole.address)
             raw.keepers = [self._buffers[number].keeper for number in spot.region.numbers]
             self._raw[key] = raw
         return self._raw[key]

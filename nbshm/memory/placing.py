@@ -94,8 +94,8 @@ class Placement(Closing):
     def mirrored(self) -> list[Range]:
         """Return the notebook's memory that `copy_back` would write to now; from any thread."""
         own = self._own  # `close` gives it up after the spots
-        places = [own.whereabouts(spot.region) for spot in self._spots if spot.back]
-        return [(address, address + nbytes) for address, nbytes in places]
+        pieces = [piece for spot in self._spots if spot.back for piece in own.whereabouts(spot.region)]
+        return [(piece.address, piece.address + piece.nbytes) for piece in pieces]
 
     def copy_back(self) -> None:
         """Copy what workers wrote into mirrors to the notebook's memory.
@@ -104,8 +104,9 @@ class Placement(Closing):
         """
         for spot in self._spots:
             if spot.back and isinstance(spot.home, Segment):
-                to, nbytes = self._own.whereabouts(spot.region)
-                copy(to=to, source=spot.home.address + spot.offset, nbytes=nbytes)
+                source = spot.home.address + spot.offset
+                for piece in self._own.whereabouts(spot.region):
+                    copy(to=piece.address, source=source + piece.begin, nbytes=piece.nbytes)
 
     def close(self) -> None:
         """Give up what only the run needed; memory that was moved stays as long as the notebook uses it."""

@@ -129,6 +129,20 @@ def test_a_storage_is_copied_back_to_where_it_is_when_the_notebook_has_resized_i
     assert holder[0][0].tolist() == [1, 1]
 
 
+def test_a_tensor_that_torch_has_moved_away_from_its_array_gets_what_was_written_too(notebook):
+    array = notebook["a"] = np.zeros(4)
+    notebook["t"] = torch.from_numpy(array)
+    payload, placement = notebook.place("a", "t")
+    with placement:
+        notebook["t"].share_memory_()
+        child = notebook._children[0]
+        child.send(payload, placement, "t[1:] += 1")
+        child.receive(placement)
+        placement.copy_back()
+    assert memory_of(notebook["t"]) != memory_of(array)
+    assert notebook["t"].tolist() == array.tolist() == [0, 1, 1, 1]
+
+
 def test_nothing_is_copied_back_where_memory_cannot_be_written(notebook):
     with mmap.mmap(-1, 4096, prot=mmap.PROT_READ) as constant, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns that the buffer can't be written
