@@ -26,8 +26,8 @@ def tensors_and_arrays(value: Any) -> Iterator[Any]:
 
 
 def is_data_with_memory(value: Any) -> bool:
-    """Tell whether a value holds tensors or arrays, and beside them only what is plain or the notebook's."""
-    memory = _memory_kinds()
+    """Tell whether a value holds memory (modules too), and beside it only what is plain or the notebook's."""
+    memory = (*_memory_kinds(), *_kinds_of_torch())
     found = list(reachable([value], lambda kind: issubclass(kind, memory) or not is_plain_kind(kind)))
     return bool(found) and all(issubclass(type(part), memory) for part in found)
 
@@ -37,10 +37,15 @@ def _memory_kinds() -> tuple[type, ...]:
     return (*((numpy.ndarray,) if numpy else ()), *((torch.Tensor,) if torch else ()))
 
 
+def _kinds_of_torch() -> tuple[type, ...]:
+    """Return the classes of modules and of optimizers."""
+    torch = sys.modules.get("torch")
+    return (torch.nn.Module, torch.optim.Optimizer) if torch else ()
+
+
 def _found(value: Any) -> Iterator[Any]:
     memory, torch = _memory_kinds(), sys.modules.get("torch")
-    modules = (torch.nn.Module,) if torch else ()
-    optimizers = (torch.optim.Optimizer,) if torch else ()
+    modules, optimizers = _kinds_of_torch()[:1], _kinds_of_torch()[1:]
     of_libraries = []
     of_torch = (*memory, *modules, *optimizers)
     for part in reachable([value], lambda kind: issubclass(kind, of_torch) or is_of_libraries(kind)):

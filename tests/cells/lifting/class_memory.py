@@ -37,6 +37,7 @@ class Described: part = Descriptor()
 class Several:
     first, second = np.zeros(9), np.zeros(9)
     third = fourth = np.zeros(9)
+    layer, other = torch.nn.Linear(1, 9), 0
     if first is not second: fifth = np.zeros(9)
     class Inner: sixth, seventh = np.zeros(9), np.zeros(9)
 class Private:
@@ -57,12 +58,13 @@ class Methods:
     def __init_subclass__(cls): pass
 Methods.first.seen = np.zeros(9)
 Private.count()
+torch.nn.init.zeros_(Several.layer.bias)
 sample, slotted, row = Sample(), Slotted(), Row()
 # %%
 %%parallel out=back
 for written in (Sample().values, Sample.count, Slotted().values, Row().values, Table.FIRST.value["a"],
         Table.SECOND.value[0], Counted.counts, Made.table, Decorated.table, Described.part, Several.second, Several.third,
-        Several.fifth, Several.Inner.seventh, Private.table(), Methods().first(), Methods.second(),
+        Several.fifth, Several.layer.bias.data, Several.Inner.seventh, Private.table(), Methods().first(), Methods.second(),
         Methods.third(), Methods.first.seen):
     written[rank] = 1
 sample.values[4 + rank] = slotted.values[4 + rank] = row.values[4 + rank] = Several.third[4 + rank] = 2
@@ -72,7 +74,7 @@ back = Private.count()
 # %%
 for seen in (Sample().values, Sample.count, Slotted().values, Row().values, Table.FIRST.value["a"],
         Table.SECOND.value[0], Counted.counts, Made.table, Decorated.table, Described.part, Several.second, Several.third,
-        Several.fifth, Several.Inner.seventh, Private.table(), Methods().first(), Methods.second(),
+        Several.fifth, Several.layer.bias, Several.Inner.seventh, Private.table(), Methods().first(), Methods.second(),
         Methods.third(), Methods.first.seen):
     assert seen[: len(back)].all() and not seen[len(back) : 4].any(), seen
 assert set(back) == {2} and sample.values is Sample().values is Sample.values and slotted.values is Slotted().values
