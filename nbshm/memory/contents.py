@@ -62,7 +62,15 @@ def _found(value: Any) -> Iterator[Any]:
         yield from (part for part in near if issubclass(type(part), torch.Tensor))
 
 
+def of_masked(part: Any) -> list[Any]:
+    """Return the arrays that a masked array has beside its data, which are shared as that is: its mask."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not issubclass(type(part), numpy.ma.MaskedArray):
+        return []
+    return [array for array in vars(part).values() if is_array(array)]
+
+
 def arrays_of_libraries(value: Any) -> list[Any]:
     """Return the arrays inside other libraries' objects, which travel as snapshots."""
-    shared = {id(part) for part in tensors_and_arrays(value)}
+    shared = {id(piece) for part in tensors_and_arrays(value) for piece in (part, *of_masked(part))}
     return [part for part in steps_from(value) if is_array(part) and id(part) not in shared]

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
 from nbshm.memory.address_space import AddressSpace
-from nbshm.memory.contents import arrays_of_libraries, tensors_and_arrays
+from nbshm.memory.contents import arrays_of_libraries, of_masked, tensors_and_arrays
 from nbshm.memory.extents import Range, address_span, memory_span, overlapped
 from nbshm.memory.holders import Holders, why_storage_stays
 from nbshm.memory.names import NotebookNames
@@ -184,7 +184,7 @@ def _contents(value: Any, parts: Collection[Any]) -> tuple[str, str]:
 
 def _pieces(part: Any) -> Sequence[Any]:
     if is_array(part):
-        return [part]
+        return [part, *of_masked(part)]
     from nbshm.memory import appearances  # noqa: PLC0415  # as above
 
     return appearances.pieces(part)

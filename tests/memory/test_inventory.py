@@ -176,6 +176,14 @@ def test_what_a_frame_holds_is_a_snapshot_of_the_last_run(notebook: Notebook):
     assert inventory(notebook).entries == ()
 
 
+def test_a_mask_is_shared_as_its_data_are(notebook: Notebook):
+    notebook["masked"] = np.ma.array(np.zeros(3), mask=[0, 1, 0])
+    notebook.run("masked.mask[0] = True", "masked")
+    (entry,) = inventory(notebook, "masked").entries
+    assert (entry.how, entry.nbytes) == ("mirrored", 27)
+    assert notebook["masked"].mask.tolist() == [True, True, False]
+
+
 def test_what_torch_shares_is_shared_by_others(notebook: Notebook):
     notebook["tensor"] = torch.zeros(1000).share_memory_()
     (entry,) = inventory(notebook).entries
