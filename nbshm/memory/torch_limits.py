@@ -87,6 +87,7 @@ class NewStorages(Replacement):
                 raise
             _clear_away(found[1])
             if strategies.strategy() != "file_descriptor":
+                _lacks_room(nbytes)  # others have taken the room meanwhile: says so, and what to do
                 raise
             return self._in_segment(nbytes)
         return made

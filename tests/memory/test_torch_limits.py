@@ -18,6 +18,7 @@ from nbshm.errors import NoRoom
 from nbshm.memory import torch_limits
 from nbshm.memory.limits import Room
 from nbshm.memory.plain_torch import PlainTorch
+from nbshm.memory.segments import Segments
 from nbshm.memory.strategies import strategy, use_strategy
 
 TIMEOUT = 60
@@ -91,6 +92,20 @@ def test_a_name_needs_room_in_dev_shm(room):
         in_child(tensor)
     assert "Make it larger. Or use %shm_strategy file_descriptor" in str(told.value)
     assert tensor.data_ptr() == before
+
+
+def test_a_name_whose_room_others_take_meanwhile_is_refused_likewise(monkeypatch):
+    told = (Room(nbytes=nbytes, where="the room", remedy="Make it larger.") for nbytes in (1_000_000, 100))
+    monkeypatch.setattr(torch_limits, "shared_memory_left", told.__next__)
+
+    def full(*_, **__):
+        raise RuntimeError("unable to allocate shared memory(shm) for file </torch_1_2_3>: No space left")
+
+    storages = torch_limits.NewStorages(Segments())
+    monkeypatch.setattr(storages, "original", full)
+    use_strategy("file_system")
+    with pytest.raises(NoRoom, match=r"3\.9 KiB needed, 100 bytes left in the room\. Make it larger"):
+        storages.make(4000)
 
 
 def test_what_is_too_big_for_all_memory_is_refused(room):
