@@ -125,7 +125,8 @@ def clean_up(task):
         Path(task.argument, f"{task.seat.rank}").write_text("cleaned")
 
 
-def fail_together(_task):
+def fail_together(task):
+    barrier(task)
     raise ValueError("bad shard")
 
 

@@ -159,7 +159,7 @@ def test_a_failure_ends_the_others_and_is_the_root_cause(launcher, method):
 
 
 def test_ranks_that_fail_together_all_have_failed(launcher, method):
-    run = perform(launcher, method, 3, "fail_together")
+    run = perform(launcher, method, 3, "fail_together", [1, 1, 1])
     assert sorted(failure.rank for failure in run.verdict.failures) == [0, 1, 2]
     assert run.verdict.stopped == ()
 
