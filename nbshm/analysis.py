@@ -26,10 +26,11 @@ _HISTORIES = frozenset({"Out", "_oh"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What a cell needs, and its writes into the notebook's values."""
+    """What a cell needs, its writes into the notebook's values, and names that it binds in its ranks only."""
 
     needs: Needs
     writes: tuple[Write, ...]
+    binds: frozenset[str]
 
 
 def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
@@ -56,7 +57,11 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
         optional=(names.perhaps_bound | (names.annotated - names.reads)) - set(options.send),
         extra=_history(tree, shell.user_ns),
     )
-    return Analysis(needs=needs, writes=tuple(_writes_into_the_notebook(tree, names, options.out)))
+    return Analysis(
+        needs=needs,
+        writes=tuple(_writes_into_the_notebook(tree, names, options.out)),
+        binds=names.binds - set(options.out),
+    )
 
 
 def _writes_into_the_notebook(tree: ast.Module, names: Names, out: Container[str]) -> Iterator[Write]:

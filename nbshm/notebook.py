@@ -24,11 +24,15 @@ IPYTHON_NAMES = _SHADOWED | {"In", "Out", "_ih", "_oh", "_dh", "__builtins__"}
 
 @dataclass(kw_only=True)
 class Notebook:
-    """The notebook's namespace, what is known about its cells, and what did not travel here from there."""
+    """The notebook's namespace, what is known about its cells, and what did not travel here from there.
+
+    `bound_in_ranks` has the names that parallel cells have bound in their ranks only, by the cell: `In [3]`.
+    """
 
     namespace: dict[str, Any]
     cells: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    bound_in_ranks: dict[str, str] = field(default_factory=dict)
 
     @functools.cached_property
     def lifts(self) -> Lifts:

@@ -21,6 +21,7 @@ from nbshm.failures.stacks import (
 )
 from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.failures.waits import TAKER, what_it_waits_for
+from nbshm.notebook import Notebook
 from nbshm.options import Options
 from nbshm.words import listed, with_article, without_colours
 
@@ -132,14 +133,20 @@ def about_lingering(dump: Dump | None, reader: Reader) -> str | None:
     return f"it has finished, and waits for a thread that its code started and that still runs: {places}."
 
 
-def with_hint(failure: RankFailure, sent: AbstractSet[str], namespace: Mapping[str, Any]) -> RankFailure:
-    """Add to an error that the notebook has the name, where only the analysis could not see its use."""
+def with_hint(failure: RankFailure, sent: AbstractSet[str], notebook: Notebook) -> RankFailure:
+    """Add to an error of a missing name where that is: in the notebook, or gone with the ranks of a cell."""
     if not isinstance(failure, Raised):
         return failure
     name = _missing_name(failure.report)
-    if name not in namespace or name in sent:
+    if name in notebook.namespace and name not in sent:
+        hint = f"The notebook has {name!r}, but nothing in the cell shows that it is used. Add send={name}."
+    elif name in notebook.bound_in_ranks and name not in notebook.namespace:
+        hint = (
+            f"{notebook.bound_in_ranks[name]} bound {name!r} in its ranks only, which have ended. "
+            f"Bind it (or import it) in a cell without %%parallel, in this one, or by out={name} there."
+        )
+    else:
         return failure
-    hint = f"The notebook has {name!r}, but nothing in the cell shows that it is used. Add send={name}."
     report = replace(failure.report, rendered=f"{failure.report.rendered.rstrip()}\n{hint}")
     return replace(failure, report=report)
 

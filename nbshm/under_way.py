@@ -145,6 +145,7 @@ def conclude(arrivals: Arrivals, task: Task, session: Session, view: View) -> Re
         error.is_shown = view.shows_failures(error.failures)
         raise
     session.notebook.namespace.update(lists)
+    session.notebook.bound_in_ranks.update(dict.fromkeys(task.analysis.binds, task.cell))
     return arrivals.results
 
 
@@ -168,7 +169,7 @@ class RunUnderWay:
         self._departure = departure
         self._supervisor = supervisor
         self._view = view
-        self._namespace = notebook.namespace
+        self._notebook = notebook
         self._reader = Reader(cells=notebook.cells, body=task.body)
         self._transcript = Transcript()
         self._outcomes: dict[int, Outcome] = {}
@@ -258,7 +259,7 @@ class RunUnderWay:
             ending=verdict.ending,
             results=self.results,
             failures=tuple(
-                notes.with_hint(with_frames(self._with_items(one), self._reader), names, self._namespace)
+                notes.with_hint(with_frames(self._with_items(one), self._reader), names, self._notebook)
                 for one in verdict.failures
             ),
             stopped=verdict.stopped,

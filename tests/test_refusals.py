@@ -289,6 +289,16 @@ def test_a_name_that_the_analysis_cannot_see_is_hinted_at(refusing: Kernel, body
     assert refusing.run(f"%%parallel nprocs=1 send=hidden\n{body}").check().text.strip().endswith("[5]")
 
 
+def test_a_name_that_went_with_the_ranks_of_an_earlier_cell_is_told_of(refusing: Kernel) -> None:
+    refusing.run("%%parallel nprocs=2\nimport fractions as parts\nparts.Fraction(rank);").check()
+    reply = refusing.run("%%parallel nprocs=2\nparts.Fraction(1, 2)")
+    assert reply.error is not None
+    told = f"In [{refusing.value('len(In) - 3')}] bound 'parts' in its ranks only, which have ended. Bind it"
+    assert told in " ".join(reply.error[2].split())
+    reply = refusing.run("%%parallel nprocs=2\nnowhere; nowhere = 1")
+    assert "in its ranks only" not in reply.error[2]
+
+
 def test_a_name_that_only_a_query_of_pandas_says_is_hinted_at(refusing: Kernel) -> None:
     refusing.run("import pandas as pd\nframe = pd.DataFrame({'a': [1, 9]})\nlimit = 5").check()
     body = "len(frame.query('a > @limit'))"
