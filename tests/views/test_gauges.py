@@ -20,9 +20,10 @@ SIZE = 64 << 20
 def test_own_and_shared_memory_are_told_apart() -> None:
     gauge = Gauge(os.getpid(), time.monotonic())
     before = gauge.read(time.monotonic())
-    own = bytearray(os.urandom(1) * SIZE)
-    with mmap.mmap(-1, SIZE) as shared:  # anonymous and shared, as between processes
-        shared.write(own)
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # no memory that an earlier test has given up
+    with mmap.mmap(-1, SIZE, flags=private) as own, mmap.mmap(-1, SIZE) as shared:  # as between processes
+        own.write(b"1" * SIZE)
+        shared.write(b"1" * SIZE)
         after = gauge.read(time.monotonic())
     assert before is not None
     assert after is not None
