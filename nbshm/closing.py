@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import abc
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
-from typing_extensions import Self
-
-C = TypeVar("C", bound="Closing")
+if TYPE_CHECKING:
+    from typing_extensions import Self  # of typing since Python 3.11
 
 
 class Closing(abc.ABC):
