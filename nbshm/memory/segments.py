@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing import reduction
 from multiprocessing.context import get_spawning_popen
@@ -53,7 +53,7 @@ class Segment:
         buffer: RawBuffer = (ctypes.c_ubyte * nbytes).from_address(pages.address)
         buffer.pages = pages  # type: ignore[attr-defined]  # who has the buffer keeps them mapped
         buffer.forks_before = count_forks()  # type: ignore[attr-defined]  # likewise kept with it
-        return cls(buffer=buffer, pages=pages)
+        return cls._of(buffer)
 
     @classmethod
     def used_by(cls, buffer: RawBuffer) -> Segment:
@@ -61,11 +61,12 @@ class Segment:
 
         A pickle of thousands of storages in it has it once, and needs one descriptor.
         """
-        known: Callable[[], Segment | None] = getattr(buffer, "segment", _unknown)
-        segment = known()
-        if segment is None:
-            segment = cls(buffer=buffer, pages=buffer.pages)  # type: ignore[attr-defined]  # as above
-            buffer.segment = weakref.ref(segment)  # type: ignore[attr-defined]  # likewise
+        return buffer.segment() or cls._of(buffer)  # type: ignore[attr-defined]  # see `_of`
+
+    @classmethod
+    def _of(cls, buffer: RawBuffer) -> Segment:
+        segment = cls(buffer=buffer, pages=buffer.pages)  # type: ignore[attr-defined]  # as above
+        buffer.segment = weakref.ref(segment)  # type: ignore[attr-defined]  # likewise
         return segment
 
     @property
@@ -96,10 +97,6 @@ class Segment:
         """Travel as a descriptor, with the means of multiprocessing."""
         self.pages.handed_on = True
         return _received, (reduction.DupFd(_sendable(self.fd)), self.nbytes)
-
-
-def _unknown() -> None:
-    return None
 
 
 class Segments:
