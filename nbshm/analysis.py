@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -64,14 +64,12 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
     )
 
 
-def _writes_into_the_notebook(tree: ast.Module, names: Names, out: Container[str]) -> Iterator[Write]:
-    """Yield the writes into what was there before the cell, and does not come back."""
+def _writes_into_the_notebook(tree: ast.Module, names: Names, out: Iterable[str]) -> Iterator[Write]:
+    """Return the writes into what was there before the cell, and does not come back."""
     given = _names_in_the_result(tree)
     own = names.reads - names.binds - given
-    added_to = names.reads - names.perhaps_bound - given
-    for write in writes(tree):
-        if write.name in (added_to if write.binds else own) and not (write.binds and write.name in out):
-            yield write
+    added_to = names.reads - names.perhaps_bound - given - set(out)
+    return (write for write in writes(tree) if write.name in (added_to if write.binds else own))
 
 
 def _names_in_the_result(tree: ast.Module) -> set[str]:

@@ -45,10 +45,11 @@ def _kinds_of_torch() -> tuple[type, ...]:
 
 def _found(value: Any) -> Iterator[Any]:
     memory, torch = _memory_kinds(), sys.modules.get("torch")
-    modules, optimizers = _kinds_of_torch()[:1], _kinds_of_torch()[1:]
+    of_torch = _kinds_of_torch()
+    modules, optimizers = of_torch[:1], of_torch[1:]
     of_libraries = []
-    of_torch = (*memory, *modules, *optimizers)
-    for part in reachable([value], lambda kind: issubclass(kind, of_torch) or is_of_libraries(kind)):
+    known = (*memory, *of_torch)
+    for part in reachable([value], lambda kind: issubclass(kind, known) or is_of_libraries(kind)):
         if issubclass(type(part), memory):
             yield part
         elif issubclass(type(part), modules):
