@@ -11,6 +11,7 @@ from nbshm.memory.address_space import resident
 from nbshm.memory.decisions import Copied, Moves
 from nbshm.memory.names import NotebookNames
 from nbshm.memory.regions import Layout, Region, lay_out
+from nbshm.memory.releasing import wait_until_released
 from nbshm.memory.segments import Segment, Segments
 from nbshm.memory.spares import Spares
 
@@ -64,11 +65,12 @@ def _check_memory(
 ) -> None:
     """Compare what `nbytes` of segments take with the memory and the addresses that are left.
 
-    Where these are short, the spare pages are given back first.
+    Where these are short, the spare pages are given back first, and what was moved before is free.
     """
     if _short_of(memory=nbytes, addresses=nbytes) is None:
         return
     spares.clear()
+    wait_until_released()
     given_back = _given_back([each.region for each in wanted if isinstance(each, Moves)])
     short = _short_of(memory=nbytes - given_back, addresses=nbytes)
     if short is not None:

@@ -23,6 +23,7 @@ from nbshm.memory.fitting import make_room
 from nbshm.memory.homecoming import Homecoming, OwnMemory, Spot
 from nbshm.memory.loading import loading
 from nbshm.memory.names import NotebookNames
+from nbshm.memory.releasing import wait_until_released
 from nbshm.memory.segments import Segment, Segments
 from nbshm.refusals import Unshareable
 
@@ -128,6 +129,7 @@ def carry_out(
             original = None if isinstance(decision.home, Segment) else decision.region.address
             yield Spot(region=decision.region, home=decision.home, offset=decision.offset, original=original)
     for decision, (number, offset) in zip(wanted, layout.spots, strict=True):
+        wait_until_released()  # only so much room was made
         yield _fill(decision, made[number], offset, buffers)
 
 

@@ -10,6 +10,7 @@ from nbshm.memory.buffers import Buffers
 from nbshm.memory.copying import fill
 from nbshm.memory.cuda import is_on_cuda
 from nbshm.memory.loading import Memory, cuda_storage_of, memory_of, storages_made
+from nbshm.memory.releasing import release
 from nbshm.memory.segments import Segment
 from nbshm.refusals import Unshareable
 
@@ -62,6 +63,8 @@ def move(storage: torch.UntypedStorage, segment: Segment, offset: int, *, is_in_
     swap(storage, place)
     if is_in_use:
         keep(place, storage)
+    else:
+        release(place, address=place.data_ptr(), nbytes=place.nbytes())
 
 
 def keep(before: torch.UntypedStorage, storage: torch.UntypedStorage) -> None:

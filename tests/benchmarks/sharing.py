@@ -45,7 +45,8 @@ def recycled_sharing(directory: Path, repetitions: int, *, nbytes: int = 1 << 30
     """Share what is new, in pages that were used before, against a copy of memory that is there.
 
     An array and a tensor: what is moved is freed. torch's memory lies in small pages, unless it was told
-    otherwise (THP_MEM_ALLOC_ENABLE), or all memory does: freeing it takes as long as the copy.
+    otherwise (THP_MEM_ALLOC_ENABLE), or all memory does: freeing it takes as long as the copy, and is a
+    thread's work after the cell.
     """
     with _kernel(directory, nbytes) as notebook:
         notebook.run("tensor = torch.ones(length); nbshm.share(tensor);").check()
