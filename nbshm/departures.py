@@ -13,7 +13,7 @@ from nbshm.errors import CannotSend
 from nbshm.jobs import Body, Import, Job, Program
 from nbshm.local_modules import LocalModules
 from nbshm.memory.capturing import CapturingPickler, Picklers
-from nbshm.memory.names import NotebookNames
+from nbshm.memory.ownership.names import NotebookNames
 from nbshm.memory.placing import Placement, place
 from nbshm.notebook import Notebook
 from nbshm.options import Options

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nbshm.failures.stacks import Dump, Reader, Stacks
 from nbshm.jobs import Body
-from nbshm.memory.extents import Range
+from nbshm.memory.ownership.extents import Range
 from nbshm.processes.kernel_signals import PRESSES
 
 if TYPE_CHECKING:

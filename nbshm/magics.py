@@ -100,7 +100,7 @@ class ParallelMagics(Magics):
 
     @_Magic("line", "shm_strategy", STRATEGY_HELP)
     def show_or_set_strategy(self, line: str) -> None:  # noqa: D102  # above
-        from nbshm.memory import strategies  # noqa: PLC0415  # imports torch
+        from nbshm.memory.tensors import strategies  # noqa: PLC0415  # imports torch
 
         name = line.strip()
         if not name:

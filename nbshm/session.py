@@ -21,8 +21,8 @@ from nbshm.surroundings import check_directory
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from nbshm.memory.extents import Range
-    from nbshm.memory.segments import Segments
+    from nbshm.memory.ownership.extents import Range
+    from nbshm.memory.shared.segments import Segments
 
 
 class Session:
@@ -63,7 +63,7 @@ class Session:
     @functools.cached_property
     def segments(self) -> Segments:
         """The shared memory that this kernel maps."""
-        from nbshm.memory.segments import Segments  # noqa: PLC0415  # nothing of memory is needed to load
+        from nbshm.memory.shared.segments import Segments  # noqa: PLC0415  # nothing of memory is needed to load
 
         segments = Segments()
         self._closing.callback(segments.spares.clear)
@@ -107,7 +107,7 @@ class Session:
     def _follow_torch(self) -> None:
         """Care for storages that plain torch code sends, as soon as the notebook has torch."""
         if not self._follows_torch and "torch" in sys.modules:
-            from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
+            from nbshm.memory.tensors.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
             self._follows_torch = True
             plain_torch = PlainTorch(self.segments, keep=self._plain.keep)

@@ -15,7 +15,7 @@ from nbshm.processes.kernel_signals import interrupts_put_off
 if TYPE_CHECKING:
     import numpy as np
 
-    from nbshm.memory.segments import Segments
+    from nbshm.memory.shared.segments import Segments
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class _Process:
     @functools.cached_property
     def segments(self) -> Segments:
         """The shared memory that this process has made."""
-        from nbshm.memory.segments import Segments  # noqa: PLC0415  # nothing of memory is needed to load
+        from nbshm.memory.shared.segments import Segments  # noqa: PLC0415  # nothing of memory is needed to load
 
         return Segments()
 
@@ -94,7 +94,8 @@ def share(x: T) -> T:
         It does not fit; nothing has been changed.
 
     """
-    from nbshm.memory import sharing, slots  # noqa: PLC0415  # nothing of memory is needed to load
+    from nbshm.memory import sharing  # noqa: PLC0415  # nothing of memory is needed to load
+    from nbshm.memory.ownership import slots  # noqa: PLC0415  # as above
 
     given = (x,)
     del x  # who holds it is counted
@@ -137,7 +138,7 @@ def empty(
         There is less memory left than it needs.
 
     """
-    from nbshm.memory.fresh import new_array  # noqa: PLC0415  # imports numpy
+    from nbshm.memory.shared.fresh import new_array  # noqa: PLC0415  # imports numpy
 
     return new_array(shape, dtype, order, name="nbshm.empty", make=_here.sharer.segments.create)
 
@@ -149,6 +150,6 @@ def zeros(
 
     As `nbshm.empty` otherwise, and as `numpy.zeros`.
     """
-    from nbshm.memory.fresh import new_array  # noqa: PLC0415  # imports numpy
+    from nbshm.memory.shared.fresh import new_array  # noqa: PLC0415  # imports numpy
 
     return new_array(shape, dtype, order, name="nbshm.zeros", make=_here.sharer.segments.create_zeroed)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nbshm.machine.descriptor_limit import descriptors_in_words
-from nbshm.memory import leftovers, limits
 from nbshm.memory.inventory import Entry, Inventory, take_inventory
+from nbshm.memory.shared import leftovers, limits
 from nbshm.words import bytes_in_words
 
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from nbshm.memory import TORCH_ROOMS
-
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "nbshm"
 ROOMS = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))
@@ -30,6 +28,12 @@ HOUSES = {
     "wire": {"wire", "bystanders", "failures", "machine"},
     "worker": {"worker", "definitions", "failures", "machine", "memory", "plain", "wire"},
 }
+# The floors of memory: each may import those named and itself, and these rooms of the house.
+FLOORS = {
+    "shared": set(),
+    "ownership": {"shared"},
+    "tensors": {"shared", "ownership", "buffers", "loading"},
+}
 STORY = {  # who sees several houses
     "analysis",
     "background",
@@ -43,7 +47,7 @@ STORY = {  # who sees several houses
 }
 
 FOREIGN = {
-    "torch": {"memory", "worker", "failures/rank_errors", "session"},
+    "torch": {"memory/tensors", "worker", "failures/rank_errors", "session"},
     "numpy": {"memory"},
     "IPython": {"magics", "views", "worker"},
     "ipykernel": set(),
@@ -109,20 +113,23 @@ def test_each_foreign_library_has_these_rooms_and_no_others(library: str) -> Non
         name(room) for room in ROOMS for module in imports(room, lazy=True) if module.split(".")[0] == library
     }
     places = {"/".join(where.split(".")[1:]) for where in found}
-    strangers = {place for place in places if place not in allowed and place.split("/")[0] not in allowed}
+    houses = {parent.as_posix() for place in places for parent in Path(place).parents}
+    assert allowed <= places | houses
+    strangers = {place for place in places if not allowed & {place, *map(Path.as_posix, Path(place).parents)}}
     assert strangers == set()
-    assert allowed <= places | {place.split("/")[0] for place in places}
 
 
-def test_rooms_of_memory_that_import_torch_at_once_are_known() -> None:
+@pytest.mark.parametrize("floor", FLOORS)
+def test_arrows_between_the_floors_of_memory_point_one_way(floor: str) -> None:
+    allowed = {f"nbshm.memory.{place}" for place in (floor, *FLOORS[floor])}
     found = {
-        name(room)
+        f"{name(room)} imports {module}"
         for room in ROOMS
-        if house(name(room)) == "memory"
-        for module in imports(room, lazy=False)
-        if module.split(".")[0] == "torch"
+        if name(room).startswith(f"nbshm.memory.{floor}.")
+        for module in imports(room, lazy=True)
+        if house(module) == "memory" and ".".join(module.split(".")[:3]) not in allowed
     }
-    assert found == set(TORCH_ROOMS)
+    assert found == set()
 
 
 def test_loading_the_extension_imports_nothing_heavy() -> None:

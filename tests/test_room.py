@@ -147,10 +147,10 @@ def test_a_small_dev_shm_is_no_limit_for_the_batches_of_a_loader(cramped: Kernel
 def test_room_that_others_have_taken_meanwhile_is_as_none_at_all(cramped: Kernel, strategy: str) -> None:
     cramped.run(f"%shm_strategy {strategy}").check()
     reply = cramped.run("""
-    import nbshm.memory.torch_limits
+    import nbshm.memory.tensors.torch_limits
     from unittest import mock
     big = torch.ones(32 << 20)
-    with mock.patch("nbshm.memory.torch_limits.shared_memory_left", lambda: None):
+    with mock.patch("nbshm.memory.tensors.torch_limits.shared_memory_left", lambda: None):
         big.share_memory_()
     """)
     assert (reply.error is None) is (strategy == "file_descriptor")

@@ -109,10 +109,10 @@ def _row(notebook: Kernel, name: str) -> str:
 
 def test_the_status_cleans_up_after_the_dead_and_knows_no_other_word(shared_notebook: Kernel, tmp_path):
     shared_notebook.run(
-        "import subprocess, sys, pathlib, nbshm.memory.leftovers\n"
+        "import subprocess, sys, pathlib, nbshm.memory.shared.leftovers\n"
         "gone = subprocess.Popen([sys.executable, '-c', '']); gone.wait()\n"
         f"left = pathlib.Path({str(tmp_path)!r}, f'torch_{{gone.pid}}_1_0'); left.write_bytes(bytes(2048))\n"
-        f"nbshm.memory.leftovers.DIRECTORY = pathlib.Path({str(tmp_path)!r})"
+        f"nbshm.memory.shared.leftovers.DIRECTORY = pathlib.Path({str(tmp_path)!r})"
     ).check()
     told = shared_notebook.run("%shm_status").check().stdout
     assert "left in /dev/shm by dead processes: 1 file of 2.0 KiB; %shm_status clean removes them" in told

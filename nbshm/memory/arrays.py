@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.copying import fill
-from nbshm.memory.extents import address_of_first, extent
 from nbshm.memory.loading import memory_of
-from nbshm.memory.names import Family
-from nbshm.memory.segments import Segment
+from nbshm.memory.ownership.address_space import AddressSpace
+from nbshm.memory.ownership.extents import address_of_first, extent
+from nbshm.memory.ownership.names import Family
+from nbshm.memory.shared.copying import fill
+from nbshm.memory.shared.segments import Segment
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Reduced: TypeAlias = tuple[Any, ...]

@@ -7,8 +7,8 @@ from types import FunctionType
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
+from nbshm.memory.ownership.reach import is_array_kind, reachable
 from nbshm.memory.picklers import ValuePickler
-from nbshm.memory.reach import is_array_kind, reachable
 from nbshm.memory.reducers import Reducer, reducers
 
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from nbshm.memory.address_space import AddressSpace, SharedFile
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.names import Family, NotebookNames
-from nbshm.memory.regions import Region, Span, merge
-from nbshm.memory.segments import Segment, Segments
-from nbshm.memory.threads import are_others_at_work
+from nbshm.memory.ownership.address_space import AddressSpace, SharedFile
+from nbshm.memory.ownership.names import Family, NotebookNames
+from nbshm.memory.ownership.threads import are_others_at_work
+from nbshm.memory.shared.regions import Region, Span, merge
+from nbshm.memory.shared.segments import Segment, Segments
 
 if TYPE_CHECKING:
-    from nbshm.memory.census import Census
+    from nbshm.memory.tensors.census import Census
 
 _WORTH_A_WALK = 2**20  # bytes: mirroring a tensor of less costs less than looking at all objects
 
@@ -142,14 +142,14 @@ class _Judge:
             return partial(arrays.move, family)
         only = self._buffers[region.numbers[0]]
         if len(region.numbers) == 1 and only.kind == "storage" and self._census.explains(only):
-            from nbshm.memory import storages  # noqa: PLC0415  # imports torch, which is there if a storage is
+            from nbshm.memory.tensors import storages  # noqa: PLC0415  # imports torch, which is there if a storage is
 
             return partial(storages.move, only.keeper, is_in_use=self._is_in_use)
         return None
 
     @cached_property
     def _census(self) -> Census:
-        from nbshm.memory.census import Census  # noqa: PLC0415  # imports torch, which is there if a storage is
+        from nbshm.memory.tensors.census import Census  # noqa: PLC0415  # imports torch, which is there if a storage is
 
         met = (tensor for buffer in self._buffers for tensor in buffer.holders)
         return Census(met=met, near=self._names.values(), worth_a_walk=self._worth_a_walk)

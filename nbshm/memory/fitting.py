@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from nbshm.errors import NoRoom
 from nbshm.machine.descriptor_limit import allow_descriptors
-from nbshm.memory import limits
-from nbshm.memory.address_space import resident
 from nbshm.memory.decisions import Copied, Moves
-from nbshm.memory.names import NotebookNames
-from nbshm.memory.regions import Layout, Region, lay_out
-from nbshm.memory.releasing import wait_until_released
-from nbshm.memory.segments import Segment, Segments
-from nbshm.memory.spares import Spares
+from nbshm.memory.ownership.address_space import resident
+from nbshm.memory.ownership.names import NotebookNames
+from nbshm.memory.shared import limits
+from nbshm.memory.shared.regions import Layout, Region, lay_out
+from nbshm.memory.shared.releasing import wait_until_released
+from nbshm.memory.shared.segments import Segment, Segments
+from nbshm.memory.shared.spares import Spares
 
 
 def make_room(

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from nbshm.jobs import CudaHandle, Parcel, Place, Places
 from nbshm.machine.descriptor_limit import allow_descriptors, are_fewer_left_than
-from nbshm.memory.address_space import SharedFile
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.loading import Memory
-from nbshm.memory.regions import Region
-from nbshm.memory.segments import Segment, Segments
+from nbshm.memory.ownership.address_space import SharedFile
+from nbshm.memory.shared.regions import Region
+from nbshm.memory.shared.segments import Segment, Segments
 
 _SMALL = 2**20  # bytes: smaller segments of results are copied, so that kept results do not keep descriptors
 
@@ -141,7 +141,7 @@ class Homecoming:
         place = self._cuda[number]
         if not isinstance(place, CudaHandle):
             return self._own.cuda[place]
-        from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
+        from nbshm.memory.tensors import cuda  # noqa: PLC0415  # imports torch
 
         return cuda.copy_of(place)
 

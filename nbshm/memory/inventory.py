@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
-from nbshm.memory.address_space import AddressSpace
-from nbshm.memory.contents import arrays_of_libraries, of_masked, tensors_and_arrays
-from nbshm.memory.extents import Range, address_span, memory_span, overlapped
-from nbshm.memory.holders import Holders, why_storage_stays
-from nbshm.memory.names import NotebookNames
-from nbshm.memory.reach import is_array
-from nbshm.memory.regions import merge
-from nbshm.memory.segments import Segments
+from nbshm.memory.ownership.address_space import AddressSpace
+from nbshm.memory.ownership.contents import arrays_of_libraries, of_masked, tensors_and_arrays
+from nbshm.memory.ownership.extents import Range, address_span, memory_span, overlapped
+from nbshm.memory.ownership.holders import Holders
+from nbshm.memory.ownership.names import NotebookNames
+from nbshm.memory.ownership.reach import is_array
+from nbshm.memory.shared.regions import merge
+from nbshm.memory.shared.segments import Segments
 from nbshm.notebook import IPYTHON_NAMES
 
 How: TypeAlias = Literal["moved", "mirrored", "snapshot", "by CUDA", "by a file"]
@@ -155,9 +155,10 @@ class _Look:
         return entry
 
     def _why_storage_stays(self, parts: list[Any]) -> str:
-        from nbshm.memory.graphs import names_of_graphs  # noqa: PLC0415  # imports torch, which is there
+        from nbshm.memory.tensors import graphs  # noqa: PLC0415  # imports torch, which is there
 
-        return why_storage_stays(parts[0].untyped_storage(), names_of_graphs(parts, self.namespace))
+        named = graphs.names_of_graphs(parts, self.namespace)
+        return graphs.why_storage_stays(parts[0].untyped_storage(), named)
 
 
 def _entry(name: str, value: Any, how: How, parts: Sequence[Part]) -> Entry:
@@ -171,7 +172,7 @@ def _entry(name: str, value: Any, how: How, parts: Sequence[Part]) -> Entry:
 def _kind_and_shape(value: Any) -> tuple[str, str]:
     if is_array(value):
         return f"array {value.dtype}", " x ".join(map(str, value.shape)) or "()"
-    from nbshm.memory import appearances  # noqa: PLC0415  # imports torch, which is there
+    from nbshm.memory.tensors import appearances  # noqa: PLC0415  # imports torch, which is there
 
     return appearances.kind_and_shape(value)
 
@@ -185,13 +186,13 @@ def _contents(value: Any, parts: Collection[Any]) -> tuple[str, str]:
 def _pieces(part: Any) -> Sequence[Any]:
     if is_array(part):
         return [part, *of_masked(part)]
-    from nbshm.memory import appearances  # noqa: PLC0415  # as above
+    from nbshm.memory.tensors import appearances  # noqa: PLC0415  # as above
 
     return appearances.pieces(part)
 
 
 def _is_handed_over_by_cuda(tensor: Any) -> bool:
-    from nbshm.memory import appearances  # noqa: PLC0415  # as above
+    from nbshm.memory.tensors import appearances  # noqa: PLC0415  # as above
 
     return appearances.is_handed_over_by_cuda(tensor)
 

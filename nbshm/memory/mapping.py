@@ -13,7 +13,7 @@ from nbshm.closing import Closing
 from nbshm.jobs import CudaHandle, Place, Places
 from nbshm.machine.descriptor_limit import allow_descriptors
 from nbshm.memory.loading import Memory, loading
-from nbshm.memory.segments import RawBuffer, Segment, Segments
+from nbshm.memory.shared.segments import RawBuffer, Segment, Segments
 
 _SPARE = 64  # descriptors for what the worker itself opens
 
@@ -74,7 +74,7 @@ class MappedSegments(Closing):
         """Return one of the notebook's storages on GPUs; it is given up when nothing here uses it."""
         storage = self._opened.get(number)
         if storage is None:
-            from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
+            from nbshm.memory.tensors import cuda  # noqa: PLC0415  # imports torch
 
             storage = self._opened[number] = cuda.opened(self._cuda[number])
         return storage
@@ -84,7 +84,7 @@ class MappedSegments(Closing):
         for number, opened in self._opened.items():
             if opened is storage:
                 return number
-        from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
+        from nbshm.memory.tensors import cuda  # noqa: PLC0415  # imports torch
 
         return cuda.lent(storage, cuda.counted_handle_of)[1]  # a clone is kept by the count alone
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from nbshm.jobs import Parcel, Place, Places
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.copying import fill, map_touched
 from nbshm.memory.mapping import MappedSegments
-from nbshm.memory.regions import Region, Span, lay_out, merge
-from nbshm.memory.segments import Segment
+from nbshm.memory.shared.copying import fill, map_touched
+from nbshm.memory.shared.regions import Region, Span, lay_out, merge
+from nbshm.memory.shared.segments import Segment
 
 Pickle = Callable[[Any, Buffers], bytes]
 

@@ -14,17 +14,17 @@ from nbshm.closing import Closing
 from nbshm.errors import CannotSend
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import CudaHandle, Parcel
-from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.copying import copy, fill
 from nbshm.memory.decisions import Copied, Decision, Moves, Stays, decide
-from nbshm.memory.extents import Range
 from nbshm.memory.fitting import make_room
 from nbshm.memory.homecoming import Homecoming, OwnMemory, Spot
 from nbshm.memory.loading import loading
-from nbshm.memory.names import NotebookNames
-from nbshm.memory.releasing import wait_until_released
-from nbshm.memory.segments import Segment, Segments
+from nbshm.memory.ownership.address_space import AddressSpace
+from nbshm.memory.ownership.extents import Range
+from nbshm.memory.ownership.names import NotebookNames
+from nbshm.memory.shared.copying import copy, fill
+from nbshm.memory.shared.releasing import wait_until_released
+from nbshm.memory.shared.segments import Segment, Segments
 from nbshm.refusals import Unshareable
 
 
@@ -160,7 +160,7 @@ def _held_in_place(buffers: Buffers, numbers: Sequence[int]) -> list[object]:
     storages = [buffers[number].keeper for number in numbers if buffers[number].kind == "storage"]
     if not storages:
         return []
-    from nbshm.memory.storages import held_in_place  # noqa: PLC0415  # imports torch, which is there if a storage is
+    from nbshm.memory.tensors.storages import held_in_place  # noqa: PLC0415  # imports torch, which is there if a storage is
 
     return [held_in_place(storage) for storage in storages]
 
@@ -183,7 +183,7 @@ def hand_over(storages: Sequence[Any], names: NotebookNames) -> list[CudaHandle]
     """
     if not storages:
         return []
-    from nbshm.memory import cuda  # noqa: PLC0415  # imports torch
+    from nbshm.memory.tensors import cuda  # noqa: PLC0415  # imports torch
 
     handles = []
     for storage in storages:

@@ -7,17 +7,17 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 from nbshm.errors import CannotSend
-from nbshm.memory.address_space import AddressSpace
 from nbshm.memory.buffers import Buffer, Buffers
 from nbshm.memory.capturing import CapturingPickler
-from nbshm.memory.contents import arrays_of_libraries, tensors_and_arrays
 from nbshm.memory.decisions import Copied, decide
-from nbshm.memory.holders import Holders, why_storage_stays
-from nbshm.memory.names import NotebookNames
+from nbshm.memory.ownership.address_space import AddressSpace
+from nbshm.memory.ownership.contents import arrays_of_libraries, tensors_and_arrays
+from nbshm.memory.ownership.holders import Holders
+from nbshm.memory.ownership.names import NotebookNames
+from nbshm.memory.ownership.reach import is_array
+from nbshm.memory.ownership.slots import Argument, Locals, slots_in
 from nbshm.memory.placing import carry_out
-from nbshm.memory.reach import is_array
-from nbshm.memory.segments import Segments
-from nbshm.memory.slots import Argument, Locals, slots_in
+from nbshm.memory.shared.segments import Segments
 from nbshm.refusals import refusal
 
 _COPY = "Share its {method}(), or leave it to the parallel cell, which copies it in and back."
@@ -117,14 +117,14 @@ def _refusal(decision: Copied, buffers: Buffers, names: NotebookNames, known: Ma
 
 def _about_storage(buffer: Buffer, namespace: MutableMapping[Any, Any]) -> tuple[str, str]:
     """Return why a storage can't be moved, and what to do."""
-    from nbshm.memory.graphs import names_of_graphs  # noqa: PLC0415  # imports torch, which is there
+    from nbshm.memory.tensors import graphs  # noqa: PLC0415  # imports torch, which is there
 
-    graphs = names_of_graphs(buffer.holders, namespace)
-    reason = why_storage_stays(buffer.keeper, graphs)
-    if graphs and buffer.keeper.resizable():
+    named = graphs.names_of_graphs(buffer.holders, namespace)
+    reason = graphs.why_storage_stays(buffer.keeper, named)
+    if named and buffer.keeper.resizable():
         return (
             reason,
-            f"Use `del {', '.join(graphs)}`, or call backward(), which frees the graph, and share it then.",
+            f"Use `del {', '.join(named)}`, or call backward(), which frees the graph, and share it then.",
         )
     return reason, _COPY.format(method="clone")
 

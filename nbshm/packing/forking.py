@@ -23,8 +23,8 @@ from nbshm.definitions.names import code_names
 from nbshm.definitions.states import attributes_of_class
 from nbshm.jobs import Cell, Program, State, Tail
 from nbshm.memory.capturing import CapturingPickler
-from nbshm.memory.contents import tensors_and_arrays
-from nbshm.memory.reach import reachable
+from nbshm.memory.ownership.contents import tensors_and_arrays
+from nbshm.memory.ownership.reach import reachable
 from nbshm.notebook import Notebook
 from nbshm.options import OptionError, Options
 from nbshm.packing import Needs, Packed, Reference

@@ -9,7 +9,7 @@ from nbshm.definitions.lifting import Lifted
 from nbshm.definitions.states import attributes_of_class
 from nbshm.definitions.uses import mangled_name
 from nbshm.jobs import State, Tail
-from nbshm.memory.contents import is_data_with_memory
+from nbshm.memory.ownership.contents import is_data_with_memory
 from nbshm.packing.circles import CONTAINERS
 from nbshm.packing.draft import Draft
 from nbshm.packing.knowledge import Knowledge

@@ -107,6 +107,6 @@ def _strategy() -> str | None:
     """Return torch's sharing strategy if the person has chosen it; torch does not pass it on to children."""
     if "torch.multiprocessing" not in sys.modules:
         return None
-    from nbshm.memory.strategies import default_strategy, strategy  # noqa: PLC0415  # torch is there already
+    from nbshm.memory.tensors.strategies import default_strategy, strategy  # noqa: PLC0415  # torch is there already
 
     return None if strategy() == default_strategy() else strategy()

@@ -24,9 +24,9 @@ def stay_for_borrowers(seat: Seat) -> None:
 
 
 def _stay(seat: Seat) -> None:
-    if "nbshm.memory.lending" not in sys.modules:  # nothing was lent
+    if "nbshm.memory.tensors.lending" not in sys.modules:  # nothing was lent
         return
-    from nbshm.memory.lending import lendings  # noqa: PLC0415  # imports torch
+    from nbshm.memory.tensors.lending import lendings  # noqa: PLC0415  # imports torch
 
     lendings.give_all_back()
     if lendings.look():
@@ -39,7 +39,7 @@ def _stay(seat: Seat) -> None:
 
 def _wait(seat: Seat) -> None:
     """Wait until everything is given back, or the others have ended and some time has passed."""
-    from nbshm.memory.lending import lendings  # noqa: PLC0415  # imports torch
+    from nbshm.memory.tensors.lending import lendings  # noqa: PLC0415  # imports torch
 
     until: float | None = None
     while (lines := lendings.look()) and (until is None or time.monotonic() < until):

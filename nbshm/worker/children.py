@@ -12,7 +12,6 @@ import sys
 from types import ModuleType
 
 from nbshm.jobs import Preparation
-from nbshm.memory import TORCH_ROOMS
 from nbshm.notebook import Notebook
 from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.worker.executors import let_executors_tell
@@ -32,7 +31,7 @@ def prepare(preparation: Preparation) -> None:
     plain = PlainMultiprocessing(notebook, keeper=lambda: preparation.keeper)
     _follow_imports(plain)
     if preparation.strategy is not None:
-        from nbshm.memory.strategies import use_strategy  # noqa: PLC0415  # imports torch, which it is for
+        from nbshm.memory.tensors.strategies import use_strategy  # noqa: PLC0415  # imports torch, which it is for
 
         use_strategy(preparation.strategy)
     build_what_can_be(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
@@ -43,13 +42,12 @@ def _follow_imports(plain: PlainMultiprocessing) -> None:
     """Care for what this process sends and is sent, when it has the libraries for it."""
 
     def care(_: ModuleType) -> None:
-        from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
-        from nbshm.memory.segments import Segments  # noqa: PLC0415  # likewise of no use before
+        from nbshm.memory.shared.segments import Segments  # noqa: PLC0415  # likewise of no use before
+        from nbshm.memory.tensors.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
         PlainTorch(Segments(), keep=plain.keep).install()
 
     watch = ImportWatch()
-    watch.import_before(TORCH_ROOMS, "torch")
     watch.when_imported("torch", care)
     watch.when_imported("multiprocessing.pool", let_tasks_tell)
     watch.when_imported("concurrent.futures.process", let_executors_tell)

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from nbshm.memory.raw_memory import COLLAPSE, HUGE_PAGE, advise, round_up
+from nbshm.memory.shared.raw_memory import COLLAPSE, HUGE_PAGE, advise, round_up
 
 _TORCH_SWITCH = "THP_MEM_ALLOC_ENABLE"  # documented in torch's performance tuning guide
 

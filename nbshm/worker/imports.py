@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -23,13 +21,11 @@ class ImportWatch(MetaPathFinder):
 
     def __init__(self) -> None:
         self._actions: dict[str, list[Action]] = {}
-        self._needed: dict[str, str] = {}
         sys.meta_path.insert(0, self)
 
     def close(self) -> None:
         """Watch no longer."""
         self._actions.clear()
-        self._needed.clear()
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
@@ -40,13 +36,6 @@ class ImportWatch(MetaPathFinder):
         else:
             self._actions.setdefault(name, []).append(action)
 
-    def import_before(self, names: Iterable[str], needed: str) -> None:
-        """Import `needed` before modules of these names, whose own import would come half-way through them.
-
-        What is done when `needed` is imported may use the module then.
-        """
-        self._needed |= {name: needed for name in names if name not in sys.modules}
-
     def find_spec(
         self,
         fullname: str,
@@ -54,10 +43,6 @@ class ImportWatch(MetaPathFinder):
         target: ModuleType | None = None,  # noqa: ARG002  # likewise
     ) -> ModuleSpec | None:
         """Return what the other finders find, prepared to act after it is executed."""
-        needed = self._needed.pop(fullname, None)
-        if needed is not None:
-            with contextlib.suppress(ImportError):  # the module itself will say what is missing
-                importlib.import_module(needed)
         actions = self._actions.pop(fullname, None)
         spec = importlib.util.find_spec(fullname) if actions else None
         if spec is not None and spec.loader is not None and actions is not None:

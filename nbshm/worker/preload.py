@@ -20,8 +20,8 @@ MODULES = (
     "nbshm.worker.life",
     "nbshm.worker.work",
     "nbshm.memory.arrays",
-    "nbshm.memory.tensors",
-    "nbshm.memory.plain_torch",
+    "nbshm.memory.tensors.reducer",
+    "nbshm.memory.tensors.plain_torch",
 )
 
 

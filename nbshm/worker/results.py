@@ -18,7 +18,7 @@ from nbshm.memory.buffers import Buffers
 from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.picklers import PlainPickler, ValuePickler
 from nbshm.memory.reducers import reducers
-from nbshm.memory.segments import Segment
+from nbshm.memory.shared.segments import Segment
 from nbshm.notebook import GIVEN_NAMES
 from nbshm.refusals import Unsendable
 

@@ -21,9 +21,8 @@ from nbshm.failures.chains import trim
 from nbshm.failures.tracebacks import report_exception
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import Job, Outcome
-from nbshm.memory import TORCH_ROOMS
 from nbshm.memory.mapping import MappedSegments
-from nbshm.memory.segments import Segments
+from nbshm.memory.shared.segments import Segments
 from nbshm.notebook import Notebook
 from nbshm.own_code import OWN_DIRECTORY
 from nbshm.plain.hooks import PlainMultiprocessing
@@ -72,7 +71,6 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         seat.whereabouts.follow(known, _notices(seat, known))
         notebook = Notebook(namespace=vars(module), cells=cells)
         plain = PlainMultiprocessing(notebook, keeper=lambda: job.keeper)
-        watch.import_before(TORCH_ROOMS, "torch")
         watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, plain))
         try:
             with received_descriptors(carried), mapping.loading(job.places):
@@ -130,7 +128,7 @@ def _rank(seat: Seat, board: Board) -> Rank:
 
 def _care_for_plain_torch(mapping: MappedSegments, plain: PlainMultiprocessing) -> None:
     """Have queues and DataLoaders in this worker hand shared storages on instead of moving them away."""
-    from nbshm.memory.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
+    from nbshm.memory.tensors.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
     PlainTorch(mapping.segments, keep=plain.keep).install()
 
@@ -171,7 +169,7 @@ def _free_what_was_handed_over(module: ModuleType) -> None:
     torch frees nothing then that a module holds, and complains of that. Where nothing was handed over the
     module stays as it is: daemon threads go on using its names.
     """
-    cuda = sys.modules.get("nbshm.memory.cuda")
+    cuda = sys.modules.get("nbshm.memory.tensors.cuda")
     if cuda is not None and cuda.has_handed_over():
         vars(module).clear()
 
@@ -205,7 +203,7 @@ def _finish_on_gpus() -> Exception | None:
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not cuda.is_initialized():
         return None
-    from nbshm.memory.cuda import finish_everything  # noqa: PLC0415  # imports torch
+    from nbshm.memory.tensors.cuda import finish_everything  # noqa: PLC0415  # imports torch
 
     try:
         finish_everything()

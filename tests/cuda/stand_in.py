@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from nbshm.jobs import CudaHandle
-from nbshm.memory import cuda, plain_tensors, plain_torch, storages, tensors
+from nbshm.memory.tensors import cuda, plain_tensors, plain_torch, reducer, storages
 from nbshm.worker import borrowers
 
 PLACE = Path(os.environ.setdefault("STAND_IN_FOR_CUDA", tempfile.mkdtemp()))
@@ -135,7 +135,7 @@ torch.UntypedStorage._release_ipc_counter_cuda = staticmethod(_release)
 torch.cuda.init, torch.cuda.synchronize = lambda: None, _synchronize
 torch.cuda.is_initialized, torch.cuda.device_count = lambda: True, lambda: 1
 torch.cuda.memory_reserved, torch._C._cuda_hasPrimaryContext = lambda _: allocated(), lambda _: True
-for room in (cuda, plain_torch, storages, tensors):
+for room in (cuda, plain_torch, storages, reducer):
     room.is_on_cuda = is_on_cuda
 _is_plain = plain_tensors._is_plain
 plain_tensors._is_plain = lambda tensor: not is_on_cuda(tensor.untyped_storage()) and _is_plain(tensor)

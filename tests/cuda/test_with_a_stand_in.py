@@ -164,7 +164,7 @@ def test_put_and_get_in_one_process_is_the_same_tensor(notebook):
 
 def test_the_notebook_lets_go_of_what_it_was_given_back(notebook):
     notebook.run(
-        "from nbshm.memory.lending import lendings\n"
+        "from nbshm.memory.tensors.lending import lendings\n"
         "first.put(stand_in.ones(1)); held = lambda: [lent.storage for lent in lendings._lent.values()]"
     ).check()
     assert notebook.value("len(held())") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import os
 import pickle
 import socket
 import subprocess
@@ -18,10 +19,10 @@ import cloudpickle
 import torch
 
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.names import NotebookNames
+from nbshm.memory.ownership.names import NotebookNames
 from nbshm.memory.placing import Placement, place
 from nbshm.memory.reducers import reducers
-from nbshm.memory.segments import Segments
+from nbshm.memory.shared.segments import Segments
 
 CHILD = Path(__file__).with_name("memory_child.py")
 TIMEOUT = 60
@@ -51,7 +52,9 @@ class Child:
         self._socket.settimeout(TIMEOUT)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, str(CHILD), str(theirs.fileno())], pass_fds=[theirs.fileno()]
+                [sys.executable, str(CHILD), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # classes of tests travel by name
             )
 
     def send(self, payload: bytes, placement: Placement, code: str, rank: int = 0) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from memory_notebook import Notebook, in_segment
 
-from nbshm.memory.extents import extent
+from nbshm.memory.ownership.extents import extent
 
 
 def test_layouts_arrive_as_they_are(notebook: Notebook):

@@ -8,7 +8,8 @@ import torch
 from memory_notebook import Notebook, in_segment
 
 from nbshm.errors import NoRoom
-from nbshm.memory import fitting, limits
+from nbshm.memory import fitting
+from nbshm.memory.shared import limits
 
 
 @pytest.fixture

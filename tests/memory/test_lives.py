@@ -33,7 +33,7 @@ from memory_notebook import Child, Notebook
 
 import nbshm
 from nbshm.errors import CannotSend
-from nbshm.memory.extents import extent
+from nbshm.memory.ownership.extents import extent
 from nbshm.sharing import sharing_for
 
 CHOICES = st.integers(0, 40)

@@ -14,8 +14,8 @@ from memory_notebook import Notebook, in_segment
 
 import nbshm
 from nbshm.machine.descriptor_limit import opened_descriptors
-from nbshm.memory import limits
-from nbshm.memory.limits import Room
+from nbshm.memory.shared import limits
+from nbshm.memory.shared.limits import Room
 from nbshm.sharing import sharing_for
 
 

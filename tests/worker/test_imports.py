@@ -85,29 +85,13 @@ def test_two_watches_both_act(watch):
     assert sorted(seen) == ["one", "other"]
 
 
-def test_a_module_is_imported_before_another_that_needs_it(watch, tmp_path):
-    (tmp_path / "needing.py").write_text("import sys\nearly = 'late_module' in sys.modules\n")
-    watch.import_before(["needing"], "late_module")
-    try:
-        assert importlib.import_module("needing").early
-    finally:
-        del sys.modules["needing"]
-
-
-def test_a_needed_module_that_is_missing_is_told_by_who_needs_it(watch):
-    watch.import_before(["late_module"], "not_there_at_all")
-    assert importlib.import_module("late_module").value == 1
-
-
 FIRST_ROOM = """
 import importlib, sys
-from nbshm.memory import TORCH_ROOMS
 from nbshm.worker.imports import ImportWatch
 
 watch = ImportWatch()
-watch.import_before(TORCH_ROOMS, "torch")
-watch.when_imported("torch", lambda _: importlib.import_module("nbshm.memory.plain_torch"))
-importlib.import_module("nbshm.memory.storages")
+watch.when_imported("torch", lambda _: importlib.import_module("nbshm.memory.tensors.plain_torch"))
+importlib.import_module("nbshm.memory.tensors.storages")
 """
 
 

@@ -1,0 +1,1 @@
+"""Shared memory itself: pages, segments, spares, copying, and what there is room for."""
