@@ -121,6 +121,22 @@ def test_a_pool_in_a_forked_rank_knows_the_notebook(forking: Kernel) -> None:
     assert reply.result == {"text/plain": "[[1, 4], [1, 4]]"}
 
 
+@pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
+def test_what_a_forked_rank_starts_leaves_the_kernels_keeper_alone(forking: Kernel, start_method: str) -> None:
+    forking.run(f"{HEAD}\nrank").check()
+    keeper = (
+        "(lambda keeper: (keeper._process.pid, keeper._process.poll(), os.listdir(keeper._directory.path)))"
+        "(nbshm.extension.current_session().launcher.keeper)"
+    )
+    directories = "sorted(name for name in os.listdir(tempfile.gettempdir()) if name.startswith('nbshm-'))"
+    forking.run("import nbshm, os, tempfile")
+    before = forking.value(keeper), forking.value(directories)
+    assert before[0][1:] == (None, ["keeper"])
+    source = f"import multiprocessing\nwith multiprocessing.get_context('{start_method}').Pool(1) as pool:\n"
+    forking.run(f"{HEAD}\n{source}    pool.map(abs, [1, 2])").check()
+    assert (forking.value(keeper), forking.value(directories)) == before
+
+
 def test_ipythons_syntax_and_exit_are_the_ranks_own_not_the_kernels(forking: Kernel) -> None:
     source = "words = !echo alpha {rank}\n%time doubled = 2 * rank\nlist(words), doubled"
     assert "Wall time" in forking.run(f"{HEAD} out=kind\nkind = type(get_ipython()).__name__\n{source}").text

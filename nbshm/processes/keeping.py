@@ -28,6 +28,7 @@ class KeeperProcess:
         self._directory: Directory | None = None
         self._life = -1
         self._address: str | None = None
+        self._is_ours = True
 
     @property
     def address(self) -> str | None:
@@ -37,10 +38,11 @@ class KeeperProcess:
     def ensure_started(self) -> str | None:
         """Start the process if there is none, also if somebody has ended it; return its address.
 
-        None where none can be started: then queues work as they do without it.
+        None where none can be started: then queues work as they do without it. A forked child of the kernel
+        starts none: the kernel's serves it too.
         """
         with self._starting:
-            if not self._is_there():
+            if self._is_ours and not self._is_there():
                 self.close()
                 with contextlib.suppress(OSError, ParallelError):
                     self._start()
@@ -49,7 +51,7 @@ class KeeperProcess:
     def close(self) -> None:
         """End the process, and forget what it kept."""
         with self._starting:
-            self.forget()
+            self._end_its_life()
             process, self._process = self._process, None
             if process is not None:
                 process.wait()
@@ -59,6 +61,10 @@ class KeeperProcess:
 
     def forget(self) -> None:
         """Let go in a forked child of the kernel: its life should not prolong the keeper's."""
+        self._is_ours = False
+        self._end_its_life()
+
+    def _end_its_life(self) -> None:
         life, self._life = self._life, -1
         if life >= 0:
             os.close(life)
