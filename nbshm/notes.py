@@ -33,6 +33,7 @@ _REMEDIES = {
 }
 _SEEDING = ("spawn", "seed", "manual_seed")  # what a cell calls to give each rank a stream of its own
 _MISSING = re.compile(r"name '(\w+)' is not defined")
+_CUDA_AFTER_FORK = "Cannot re-initialize CUDA in forked subprocess"  # says torch
 _MISSING_IN_A_TEXT = re.compile(r"local variable '(\w+)' is not defined")  # says pandas of `@x` in a query
 
 
@@ -134,21 +135,37 @@ def about_lingering(dump: Dump | None, reader: Reader) -> str | None:
 
 
 def with_hint(failure: RankFailure, sent: AbstractSet[str], notebook: Notebook) -> RankFailure:
-    """Add to an error of a missing name where that is: in the notebook, or gone with the ranks of a cell."""
+    """Add to an error what the person can do about it in the notebook, where that is known."""
     if not isinstance(failure, Raised):
         return failure
-    name = _missing_name(failure.report)
-    if name in notebook.namespace and name not in sent:
-        hint = f"The notebook has {name!r}, but nothing in the cell shows that it is used. Add send={name}."
-    elif name in notebook.bound_in_ranks and name not in notebook.namespace:
-        hint = (
-            f"{notebook.bound_in_ranks[name]} bound {name!r} in its ranks only, which have ended. "
-            f"Bind it (or import it) in a cell without %%parallel, in this one, or by out={name} there."
-        )
-    else:
+    hint = _about_cuda(failure.report) or _about_missing_name(failure.report, sent, notebook)
+    if hint is None:
         return failure
     report = replace(failure.report, rendered=f"{failure.report.rendered.rstrip()}\n{hint}")
     return replace(failure, report=report)
+
+
+def _about_cuda(report: ExceptionReport) -> str | None:
+    """Say why CUDA can't be used in a forked rank, though it was not initialised in the notebook."""
+    if not report.message.startswith(_CUDA_AFTER_FORK):
+        return None
+    return (
+        "The notebook has asked for its GPUs (torch.cuda.is_available() does that), and no process that is "
+        "forked from it can use them then. Use start_method=forkserver or spawn."
+    )
+
+
+def _about_missing_name(report: ExceptionReport, sent: AbstractSet[str], notebook: Notebook) -> str | None:
+    """Say where a name is that a rank misses: in the notebook, or gone with the ranks of a cell."""
+    name = _missing_name(report)
+    if name in notebook.namespace and name not in sent:
+        return f"The notebook has {name!r}, but nothing in the cell shows that it is used. Add send={name}."
+    if name in notebook.bound_in_ranks and name not in notebook.namespace:
+        return (
+            f"{notebook.bound_in_ranks[name]} bound {name!r} in its ranks only, which have ended. "
+            f"Bind it (or import it) in a cell without %%parallel, in this one, or by out={name} there."
+        )
+    return None
 
 
 def _missing_name(report: ExceptionReport) -> str | None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import faulthandler
 import importlib.util
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,7 +41,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs a GPU where there is none."""
     if item.get_closest_marker("cuda") is None:
         return
-    import torch
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a driver that is too old, say
+        import torch
 
-    if not torch.cuda.is_available():
+        has_gpu = torch.cuda.is_available()
+    if not has_gpu:
         pytest.skip(f"torch {torch.__version__} finds no GPU here")

@@ -122,7 +122,9 @@ def test_a_pool_in_a_forked_rank_knows_the_notebook(forking: Kernel) -> None:
 
 
 @pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
-def test_what_a_forked_rank_starts_leaves_the_kernels_keeper_alone(forking: Kernel, start_method: str) -> None:
+def test_what_a_forked_rank_starts_leaves_the_kernels_keeper_alone(
+    forking: Kernel, start_method: str
+) -> None:
     forking.run(f"{HEAD}\nrank").check()
     keeper = (
         "(lambda keeper: (keeper._process.pid, keeper._process.poll(), os.listdir(keeper._directory.path)))"
@@ -145,6 +147,13 @@ def test_ipythons_syntax_and_exit_are_the_ranks_own_not_the_kernels(forking: Ker
     assert "%%parallel can't be used in a parallel cell" in nested.text
     assert forking.run(f"{HEAD}\nexit()").error is None
     assert forking.value("type(get_ipython()).__name__") == "ZMQInteractiveShell"
+
+
+def test_cuda_in_a_forked_rank_is_told_to_use_another_start_method(forking: Kernel) -> None:
+    words = "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must ..."
+    reply = forking.run(f"{HEAD}\nraise RuntimeError({words!r})")
+    assert reply.error is not None
+    assert "Use start_method=forkserver or spawn." in reply.error[2]
 
 
 def test_a_failure_points_at_the_cell(forking: Kernel) -> None:

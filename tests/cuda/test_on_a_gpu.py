@@ -122,8 +122,11 @@ def test_memory_on_the_cpu_is_shared_as_ever(notebook):
         "seen, view = host.numpy(), big.numpy()\n"
         "pinned = torch.zeros(1 << 16, device='cpu').pin_memory(); old = pinned.data_ptr()"
     ).check()
-    cell(notebook, "host[rank] += 1; big[rank] += 2; pinned[rank] += 3\ntorch.zeros(1).device.type")
-    assert notebook.value("list(_)") == ["cuda", "cuda"]
+    try:
+        cell(notebook, "host[rank] += 1; big[rank] += 2; pinned[rank] += 3\ntorch.zeros(1).device.type")
+        assert notebook.value("list(_)") == ["cuda", "cuda"]
+    finally:
+        notebook.run("torch.set_default_device(None)").check()
     assert notebook.value("[t[:2].tolist() for t in (host, seen, big, view, pinned)]") == [
         [1, 1],
         [1, 1],
@@ -133,7 +136,6 @@ def test_memory_on_the_cpu_is_shared_as_ever(notebook):
     ]
     assert notebook.value("pinned.is_pinned() and pinned.data_ptr() == old") is True
     assert "it is pinned for a GPU" in notebook.run("%shm_status").check().text
-    notebook.run("torch.set_default_device(None)").check()
 
 
 def test_random_numbers_differ_by_rank_and_repeat_with_the_notebooks_seed(notebook):
@@ -191,7 +193,9 @@ def test_put_and_get_in_one_process_is_the_same_tensor(notebook):
     body = (
         "mine = torch.ones(1, device='cuda')\nfirst.put(mine)\ngot = first.get(timeout=60)\n"
         "got += 1\nassert mine.item() == 2\n"
-        "first.put(torch.empty(0, 3, device='cuda')); assert first.get(timeout=60).shape == (0, 3)"
+        "first.put(torch.empty(0, 3, device='cuda')); assert first.get(timeout=60).shape == (0, 3)\n"
+        "first.put(torch.nested.nested_tensor([torch.ones(2), torch.zeros(1)], device='cuda'))\n"
+        "assert first.get(timeout=60).to_padded_tensor(-1).tolist() == [[1, 1], [0, -1]]"
     )
     cell(notebook, body, "nprocs=1")
     notebook.run(body).check()

@@ -122,10 +122,11 @@ def lent(
     try:
         handle = make_handle(storage)
     except Received:
+        finish([storage])  # what writes to it may be on another stream than the one that clones it
         storage = storage.clone()  # type: ignore[no-untyped-call]
         handle = make_handle(storage)
     finish([storage])  # a handle that was made before knows nothing of what was written since
-    return storage, handle
+    return storage, handle._replace(must_wait=False)
 
 
 def opened(handle: CudaHandle) -> torch.UntypedStorage:
@@ -142,9 +143,20 @@ def opened(handle: CudaHandle) -> torch.UntypedStorage:
     except RuntimeError as error:
         raise RuntimeError(
             f"a tensor of another process on cuda:{handle.device} can't be opened here: "
-            f"{_first_line(error)}. That process must be there still, and both must "
-            "count the same GPUs: set CUDA_VISIBLE_DEVICES before CUDA is first used, and not again."
+            f"{_first_line(error)}. {_remedy(error)}"
         ) from error
+
+
+def _remedy(error: RuntimeError) -> str:
+    if "pidfd" in str(error):  # by which torch reaches memory that is mapped piece by piece
+        return (
+            "Segments that expand can't be opened on this system, which lets no process take another's "
+            "descriptors: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False before CUDA is first used."
+        )
+    return (
+        "That process must be there still, and both must count the same GPUs: set CUDA_VISIBLE_DEVICES "
+        "before CUDA is first used, and not again."
+    )
 
 
 def copy_of(handle: CudaHandle) -> torch.UntypedStorage:

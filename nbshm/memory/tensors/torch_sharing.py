@@ -19,6 +19,7 @@ from nbshm.memory.buffers import Buffer
 from nbshm.memory.ownership.threads import are_others_at_work
 from nbshm.memory.shared.segments import Segment
 from nbshm.memory.tensors.census import Census
+from nbshm.memory.tensors.nested import reduce_nested
 from nbshm.memory.tensors.reducer import rebuild_tensor
 from nbshm.memory.tensors.sparse import reduce_sparse
 from nbshm.memory.tensors.storages import can_move, keep
@@ -114,6 +115,8 @@ def is_movable(storage: torch.UntypedStorage) -> bool:
 def _reduce_on_cuda(tensor: torch.Tensor) -> Reduced:
     """Reduce a tensor to its storage or its parts, which are lent; else as torch does."""
     torch.utils.hooks.warn_if_has_hooks(tensor)
+    if tensor.is_nested:
+        return reduce_nested(tensor.detach())
     storage = _storage_of(tensor)
     if storage is None:
         return reduce_sparse(tensor.detach())

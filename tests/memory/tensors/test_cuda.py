@@ -8,6 +8,7 @@ import itertools
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from nbshm.errors import CannotSend
 from nbshm.jobs import CudaHandle, Parcel
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.shared.segments import Segments
-from nbshm.memory.tensors import cuda, plain_torch
+from nbshm.memory.tensors import cuda, plain_torch, torch_sharing
 from nbshm.memory.tensors.lending import Lendings
 from nbshm.memory.tensors.plain_torch import PlainTorch
 from nbshm.memory.tensors.storages import rebuild_empty, reduce_storage
@@ -143,10 +144,17 @@ def test_what_was_received_is_lent_as_a_clone(share):
             )
         return HANDLE
 
-    share(answer)
+    asked = share(answer)
     mine, handle = cuda.lent(received)
     assert mine is not received
     assert handle.handle == HANDLE.handle
+    assert asked[0] == ("finish", "cpu")  # before it is cloned: another stream may write to it
+
+
+def test_what_is_lent_is_finished_so_nobody_waits_for_it(share):
+    share(numbered())
+    _, handle = cuda.lent(storage(), cuda.counted_handle_of)
+    assert not handle.must_wait
 
 
 def test_what_is_lent_again_is_finished_again(share):
@@ -165,6 +173,15 @@ def test_what_can_not_be_opened_says_what_must_be_so(monkeypatch):
     with pytest.raises(
         RuntimeError, match=r"on cuda:0 can't be opened here: CUDA error: invalid argument\. That"
     ):
+        cuda.opened(HANDLE)
+
+
+def test_segments_that_expand_say_what_they_need(monkeypatch):
+    def fail(_):
+        raise RuntimeError("pidfd_getfd: Operation not permitted")
+
+    monkeypatch.setattr(cuda, "_open", fail)
+    with pytest.raises(RuntimeError, match=r"not permitted\. .* PYTORCH_CUDA_ALLOC_CONF=expandable_segments"):
         cuda.opened(HANDLE)
 
 
@@ -194,6 +211,28 @@ def test_torch_itself_removes_them_in_processes_that_are_not_forked():
 def test_a_parcel_tells_whether_the_sender_must_stay():
     assert Parcel(pickled=b"", cuda=(0, HANDLE)).is_lent
     assert not Parcel(pickled=b"", cuda=(0,)).is_lent
+
+
+@pytest.mark.parametrize(
+    ("make", "dense"),
+    [
+        (lambda: torch.arange(6.0)[2:], torch.clone),
+        (lambda: torch.eye(2).to_sparse(), torch.Tensor.to_dense),
+        (
+            lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(1)]),
+            lambda it: it.to_padded_tensor(0),
+        ),
+    ],
+    ids=["strided", "sparse", "nested"],
+)
+def test_what_is_put_on_a_queue_goes_by_its_storages(make, dense):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that nested tensors are a prototype
+        made = make()
+        rebuild, parts = torch_sharing._reduce_on_cuda(made)
+        again = rebuild(*parts)
+    assert dense(again).equal(dense(made))
+    assert type(again) is torch.Tensor
 
 
 def test_what_is_pinned_stays_and_says_why(monkeypatch):
