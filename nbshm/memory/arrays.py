@@ -31,7 +31,7 @@ class ArrayReducer:
     """Reduces arrays for one pickle. `is_shared` tells an array that workers write to from a snapshot."""
 
     buffers: Buffers
-    is_shared: Callable[[Array], bool]
+    is_shared: Callable[[Array | np.void], bool]
     space: AddressSpace = field(default_factory=AddressSpace)  # nothing of it is opened here
 
     def array(self, array: Array) -> Reduced:
@@ -39,6 +39,12 @@ class ArrayReducer:
         if array.dtype.hasobject:
             return array.__reduce_ex__(5)  # type: ignore[return-value]  # never a string for an array
         return rebuild_array, self._described(array, shared=self.is_shared(array))
+
+    def row(self, row: np.void) -> Reduced:
+        """Reduce a row of a structured array, or what else is a view though it is no array."""
+        if row.dtype.hasobject or row.flags.owndata or not self.is_shared(row):
+            return row.__reduce__()  # type: ignore[return-value]  # as above
+        return rebuild_row, self._described(np.asarray(row), shared=True)
 
     def masked(self, array: np.ma.MaskedArray[Any, Any]) -> Reduced:
         """Reduce a masked array to its data and its mask, both shared or neither."""
@@ -129,6 +135,11 @@ def rebuild_array(  # noqa: PLR0917  # pickle calls with positions only
     return array if kind is np.ndarray else array.view(kind)
 
 
+def rebuild_row(*described: Any) -> Any:
+    """Make a row over the memory of a buffer."""
+    return rebuild_array(*described)[()]
+
+
 def restore_attributes(array: Array, attributes: tuple[dict[str, Any], dict[str, Any]]) -> None:
     """Give an array the attributes that its class's `__array_finalize__` can't know."""
     stored, slots = attributes
@@ -208,6 +219,8 @@ def reducers(reducer: ArrayReducer) -> dict[type, Callable[[Any], Reduced]]:
     return {
         np.ndarray: reducer.array,
         _RECARRAY: reducer.array,
+        np.void: reducer.row,
+        np.record: reducer.row,
         np.memmap: reducer.mapped,
         np.finfo: _reduce_limits,
     }

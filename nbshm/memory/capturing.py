@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.ownership.reach import is_array_kind, reachable
+from nbshm.memory.ownership.reach import is_array_or_row_kind, reachable
 from nbshm.memory.picklers import ValuePickler
 from nbshm.memory.reducers import Reducer, reducers
 
@@ -34,14 +34,12 @@ class CapturingPickler(ValuePickler):
 
     def reducer_override(self, value: Any) -> Any:
         """Take the arrays of the notebook's classes and functions for its own: they may go by value."""
-        if issubclass(type(value), type) and value.__module__ == "__main__":
-            self._note_arrays(vars(value).values())
-        elif type(value) is FunctionType:
+        if issubclass(type(value), (type, FunctionType)):
             self._note_arrays([value])
         return super().reducer_override(value)
 
     def _note_arrays(self, values: Iterable[Any]) -> None:
-        self._own_arrays.update((id(array), array) for array in reachable(values, is_array_kind))
+        self._own_arrays.update((id(array), array) for array in reachable(values, is_array_or_row_kind))
 
     def forget(self) -> None:
         """Let go of the arrays, of all that was pickled and of who was asked: nothing follows any more.

@@ -180,7 +180,8 @@ def _kind_and_shape(value: Any) -> tuple[str, str]:
 def _contents(value: Any, parts: Collection[Any]) -> tuple[str, str]:
     arrays = sum(map(is_array, parts))
     counts = [_counted(len(parts) - arrays, "tensor"), _counted(arrays, "array")]
-    return type(value).__qualname__, ", ".join(count for count in counts if count)
+    kind = "class" if issubclass(type(value), type) else type(value).__qualname__
+    return kind, ", ".join(count for count in counts if count)
 
 
 def _pieces(part: Any) -> Sequence[Any]:
@@ -205,7 +206,7 @@ def _named(namespace: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Yield what the person has named."""
     for name, value in list(namespace.items()):
         is_own = isinstance(name, str) and not name.startswith("_") and name not in IPYTHON_NAMES
-        if is_own and not issubclass(type(value), (ModuleType, type)):
+        if is_own and not issubclass(type(value), ModuleType):
             yield name, value
 
 

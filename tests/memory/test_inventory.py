@@ -70,6 +70,20 @@ def test_containers_and_modules_are_one_line_for_each_way(notebook: Notebook):
     ]
 
 
+def test_what_a_class_holds_is_told_under_its_name(notebook: Notebook):
+    class Config:
+        weights, array = torch.ones(4), np.ones(2)
+
+    Config.__module__ = "__main__"
+    notebook["Config"] = Config
+    notebook["weights"], notebook["array"] = Config.weights, Config.array
+    notebook.run("", "weights", "array")
+    del notebook.namespace["weights"], notebook.namespace["array"]
+    found = {entry.how: entry for entry in inventory(notebook, "Config").entries}
+    assert (found["moved"].kind, found["moved"].shape) == ("class", "1 tensor")
+    assert "held by the class test_what_a_class" in found["mirrored"].why
+
+
 def test_memory_that_views_have_in_common_is_counted_once(notebook: Notebook):
     notebook["rows"] = np.zeros((8, 4))
     notebook["parts"] = [notebook["rows"][start::2] for start in range(2)] + [notebook["rows"], np.zeros(2)]

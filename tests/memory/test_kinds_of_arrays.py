@@ -151,6 +151,23 @@ KINDS = [
         " and it[0]['inner']['tag'].tolist() == ['q', 'q', '']",
     ),
     Kind(
+        name="rows of a structured array",
+        make="(lambda rows: (rows, rows[0], rows[1]))(np.zeros(3, struct))",
+        arrives="type(it[1]) is np.void",
+        write="it[1 + rank]['a'], it[1 + rank]['xy'][rank] = 1 + rank, 2",
+        holds="it[0]['a'].tolist() == [1, 2, 0] and it[0]['xy'].tolist() == [[2, 0], [0, 2], [0, 0]]"
+        " and [row['a'] for row in it[1:]] == [1, 2]",
+    ),
+    Kind(
+        name="a record of its own, and one of an array",
+        make="(np.rec.array([(0, 0), (0, 0)], 'i4,i4')[0], np.zeros(2, 'i4,i4')[1], np.void(b'ab'),"
+        " read_only(np.zeros(2, 'i4,i4'))[0], np.zeros(2, [('o', object), ('x', 'f8')])[1])",
+        arrives="type(it[0]) is np.record and bytes(it[2]) == b'ab' and it[4]['o'] == 0"
+        " and not it[3].flags.writeable",
+        write="it[0][rank] = it[1][rank] = 1",
+        holds="it[0].tolist() == it[1].tolist() == (1, 1)",
+    ),
+    Kind(
         name="aligned",
         make="np.zeros(3, np.dtype([('a', 'i1'), ('b', 'f8')], align=True))",
         arrives="it.dtype.isalignedstruct",

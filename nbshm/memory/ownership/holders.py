@@ -96,6 +96,8 @@ class Holders:
         for owner in gc.get_referrers(holder):
             if type(owner) is ModuleType:
                 return f"the module {owner.__name__}"
+            if issubclass(type(owner), type):
+                return f"the class {owner.__qualname__}"
             if _attributes(owner) is holder:
                 return self._with_name(owner)
         return self._with_name(holder)

@@ -24,8 +24,15 @@ from typing import Any
 _ATOMS = frozenset(map(id, (bool, int, float, complex, str, bytes, bytearray, type(None), range, slice)))
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque)
 _WRAPPERS = (collections.UserList, collections.UserDict, collections.ChainMap, types.SimpleNamespace)
-_HOLDERS = (types.MappingProxyType, types.MethodType, functools.partial)  # all that they refer to is a part
-_WITH_CONTENTS = (dict, *_CONTAINERS, types.FunctionType, *_HOLDERS, BaseException)
+_HOLDERS = (  # all that they refer to is a part
+    types.MappingProxyType,
+    types.MethodType,
+    functools.partial,
+    staticmethod,
+    classmethod,
+    property,
+)
+_WITH_CONTENTS = (dict, *_CONTAINERS, types.FunctionType, *_HOLDERS, BaseException, type)
 
 _HAVE_GC = 1 << 14  # Py_TPFLAGS_HAVE_GC: the garbage collector is told what the objects of a class refer to
 
@@ -91,6 +98,12 @@ def is_array_kind(kind: type) -> bool:
     return numpy is not None and issubclass(kind, numpy.ndarray)
 
 
+def is_array_or_row_kind(kind: type) -> bool:
+    """Tell whether a class is one of arrays, or of rows of structured ones, which are views of these."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and issubclass(kind, (numpy.ndarray, numpy.void))
+
+
 def is_plain_kind(kind: type) -> bool:
     """Tell whether objects of a class are plain data, plain containers, or the notebook's own."""
     if issubclass(kind, (type, BaseException)):
@@ -105,7 +118,7 @@ def is_of_libraries(kind: type) -> bool:
     """
     if str(_members_of(kind).get("__module__")).startswith("nbshm."):
         return False
-    known = (type, types.ModuleType, types.BuiltinFunctionType, *_WITH_CONTENTS)
+    known = (types.ModuleType, types.BuiltinFunctionType, *_WITH_CONTENTS)
     has_references = bool(_flags_of(kind) & _HAVE_GC)
     return has_references and not issubclass(kind, known) and not _layout(kind).has_attributes
 
@@ -168,6 +181,8 @@ def _contents(value: Any, kind: type) -> Iterable[Any]:
             return base.__iter__(value)
     if kind is types.FunctionType:
         return _of_function(value)
+    if issubclass(kind, type):
+        return _members_of(value).values() if _is_own(value) else ()
     if issubclass(kind, _HOLDERS):
         return gc.get_referents(value)
     if issubclass(kind, BaseException):

@@ -88,6 +88,27 @@ def test_private_slots_dataclasses_and_wrappers_are_reached():
         assert reached(value) == {id(A)}
 
 
+def test_what_a_notebook_class_and_its_methods_hold_is_reached():
+    first, second, third = np.ones(1), np.ones(1), np.ones(1)
+
+    @ours
+    class Own:
+        held = first
+
+        @staticmethod
+        def function(default=second):
+            return default
+
+        @property
+        def attribute(self, default=third):
+            return default
+
+    for each in (vars(Own)["function"].__func__, vars(Own)["attribute"].fget):
+        ours(each)
+    assert reached([Own]) == {id(first), id(second), id(third)}
+    assert reached(np.ndarray, types) == set()
+
+
 def test_what_libraries_hold_is_not_reached():
     class Frame:
         def __init__(self) -> None:
