@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nbshm.errors import NothingBound, ParallelError, RunInterrupted, RunTimedOut
+from nbshm.errors import NoRoom, NothingBound, ParallelError, RunInterrupted, RunTimedOut
 from nbshm.jobs import Outcome
 from nbshm.options import Options
 from nbshm.results import Results
@@ -64,6 +64,8 @@ class Arrivals:
             case "interrupted" | "stopped":
                 raise RunInterrupted(run.stopped, by=run.ending)
         for rank, error in self.broken.items():
+            if isinstance(error, NoRoom):
+                raise error
             raise ParallelError(
                 f"what rank {rank} gave back can't be unpickled here: {type(error).__name__}: "
                 f"{str(error).rstrip('.')}. {_REMEDY}"

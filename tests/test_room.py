@@ -162,3 +162,21 @@ def test_room_that_others_have_taken_meanwhile_is_as_none_at_all(cramped: Kernel
 @pytest.mark.soak
 def test_two_gigabytes_fit_beside_a_small_dev_shm(cramped: Kernel) -> None:
     write_and_read(cramped, 2 << 30)
+
+
+def test_a_result_that_the_notebook_may_not_map_says_so_and_loses_nothing(notebook: Kernel) -> None:
+    notebook.run("import resource\nimport numpy as np\nkept = np.zeros(2)").check()
+    notebook.run("%%parallel nprocs=2\nrank").check()
+    notebook.run(
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "_, hard = resource.getrlimit(resource.RLIMIT_AS)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20), hard))"
+    ).check()
+    own = "resource.setrlimit(resource.RLIMIT_AS, (hard, hard))"
+    reply = notebook.run(f"%%parallel nprocs=2\n{own}\nkept[rank] = 1\nnp.ones(50 << 20)", timeout=100)
+    assert reply.error is not None
+    assert reply.error[0] == "NoRoom"
+    assert "400.0 MiB needed" in reply.error[1]
+    assert "(RLIMIT_AS). Raise the limit (ulimit -v)" in reply.error[1]
+    assert notebook.value("kept.tolist()") == [1.0, 1.0]
+    assert notebook.run("%%parallel nprocs=2\nrank").check().result == {"text/plain": "[0, 1]"}

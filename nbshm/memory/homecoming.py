@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,11 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from nbshm.errors import NoRoom
 from nbshm.jobs import CudaHandle, Parcel, Place, Places
 from nbshm.machine.descriptor_limit import allow_descriptors, are_fewer_left_than
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.loading import Memory
 from nbshm.memory.ownership.address_space import SharedFile
+from nbshm.memory.shared.limits import Room, addresses_left
 from nbshm.memory.shared.regions import Region
 from nbshm.memory.shared.segments import Segment, Segments
 
@@ -155,6 +158,12 @@ def _receive(sizes: Sequence[int], fds: Sequence[int], segments: Segments) -> li
     """Take over what a worker sent: big segments as they are, small ones as ordinary memory.
 
     Big ones too where descriptors are few: a notebook that keeps its results would use them up.
+
+    Raises
+    ------
+    NoRoom
+        This process may not map so much.
+
     """
     waiting = list(fds)
     try:
@@ -164,9 +173,20 @@ def _receive(sizes: Sequence[int], fds: Sequence[int], segments: Segments) -> li
             else segments.add(Segment.over(waiting.pop(0), nbytes)).buffer
             for nbytes in sizes
         ]
+    except (OSError, MemoryError) as error:
+        if isinstance(error, OSError) and error.errno != errno.ENOMEM:
+            raise
+        raise _no_room(sum(sizes)) from error
     finally:
         for fd in waiting:
             os.close(fd)
+
+
+def _no_room(needed: int) -> NoRoom:
+    room = addresses_left()
+    if room is None:
+        room = Room(nbytes=0, where="this system (Cannot allocate memory)", remedy="Give back less.")
+    return NoRoom(what="a result", needed=needed, available=room.nbytes, where=room.where, remedy=room.remedy)
 
 
 def _are_descriptors_few() -> bool:

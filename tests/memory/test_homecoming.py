@@ -9,6 +9,7 @@ import pytest
 import torch
 from memory_notebook import Notebook, in_segment, open_descriptors
 
+from nbshm.errors import NoRoom
 from nbshm.memory import homecoming
 
 
@@ -117,7 +118,7 @@ def test_descriptors_of_a_parcel_are_closed_when_it_cannot_be_received(notebook:
         raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr(notebook.segments, "add", fail)
-    with pytest.raises(OSError, match="allocate"):
+    with pytest.raises(NoRoom, match=r"no room for a result: 7\.6 MiB needed"):
         notebook.run("result = np.ones(1_000_000)", "n")
     gc.collect()
     assert open_descriptors() == before

@@ -183,11 +183,9 @@ def _contents(value: Any, kind: type) -> Iterable[Any]:
         return _of_function(value)
     if issubclass(kind, type):
         return _members_of(value).values() if _is_own(value) else ()
-    if issubclass(kind, _HOLDERS):
-        return gc.get_referents(value)
     if issubclass(kind, BaseException):
         return _of_exception(value, kind)
-    return ()
+    return gc.get_referents(value) if issubclass(kind, _HOLDERS) else ()
 
 
 def _of_function(function: types.FunctionType) -> Iterator[Any]:

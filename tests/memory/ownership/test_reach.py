@@ -92,20 +92,18 @@ def test_what_a_notebook_class_and_its_methods_hold_is_reached():
     first, second, third = np.ones(1), np.ones(1), np.ones(1)
 
     @ours
-    class Own:
-        held = first
+    def function(argument=second):
+        return argument
 
-        @staticmethod
-        def function(default=second):
-            return default
+    @ours
+    def getter(_):
+        return getter.array
 
-        @property
-        def attribute(self, default=third):
-            return default
-
-    for each in (vars(Own)["function"].__func__, vars(Own)["attribute"].fget):
-        ours(each)
-    assert reached([Own]) == {id(first), id(second), id(third)}
+    getter.array = third
+    own = ours(
+        type("Own", (), {"held": first, "function": staticmethod(function), "array": property(getter)})
+    )
+    assert reached([own]) == {id(first), id(second), id(third)}
     assert reached(np.ndarray, types) == set()
 
 
