@@ -114,6 +114,71 @@ def test_threads_that_would_hang_are_refused(forking: Kernel) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
+BEHIND = """
+import functools, torch
+(of_base, of_list, of_setter, of_cached, of_dataset, of_cache, of_dispatch, of_hook, of_partial) = (
+    np.zeros(2) for _ in range(9)
+)
+
+class Base:
+    seen = np.zeros(2)
+    def step(self, index): of_base[index] = self.seen[index] = 1
+
+class Derived(Base):
+    pass
+
+class Thing:
+    cache = np.zeros(2)
+    def put(self, index): of_list[index] = self.cache[index] = 1
+    @property
+    def value(self): return 0
+    @value.setter
+    def value(self, index): of_setter[index] = 1
+    @functools.cached_property
+    def once(self): of_cached[:] = 1
+    def _also(self, index): of_partial[index] = 1
+    also = functools.partialmethod(_also)
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self): return 2
+    def __getitem__(self, index): of_dataset[index] = 1; return index
+
+class Meta(type):
+    table = np.zeros(2)
+
+class WithMeta(metaclass=Meta):
+    pass
+
+@functools.lru_cache
+def cached(index): of_cache[index] = 1
+
+@functools.singledispatch
+def visit(kind, index): raise TypeError
+
+@visit.register
+def visit_number(kind: int, index): of_dispatch[index] = 1
+
+derived, things, loader = Derived(), {"a": [Thing()]}, torch.utils.data.DataLoader(Rows())
+layer = torch.nn.Linear(1, 1)
+hook = layer.register_forward_hook(lambda *_: of_hook.fill(1))
+"""
+USES = (
+    "derived.step(rank); thing = things['a'][0]; thing.put(rank)\n"
+    "thing.value = rank; thing.once; thing.also(rank)\n"
+    "list(loader); cached(rank); visit(3, rank); layer(torch.ones(1, 1)); WithMeta.table[rank] = 1"
+)
+
+
+def test_what_is_behind_a_value_is_shared_however_it_leads_there(forking: Kernel) -> None:
+    forking.run(BEHIND).check()
+    forking.run(f"{HEAD}\n{USES};").check()
+    names = "of_base of_list of_setter of_cached of_dataset of_cache of_dispatch of_hook of_partial"
+    held = ["Base.seen", "Thing.cache", "WithMeta.table"]
+    expressions = [*names.split(), *held]
+    unwritten = [name for name in expressions if forking.value(f"{name}.tolist()") != [1.0, 1.0]]
+    assert unwritten == []
+
+
 def test_a_pool_in_a_forked_rank_knows_the_notebook(forking: Kernel) -> None:
     forking.run("def square(x):\n    return x * x").check()
     source = "import multiprocessing\nwith multiprocessing.get_context('spawn').Pool(1) as pool:\n"

@@ -8,7 +8,6 @@ are sent, as to any worker, and bound in the worker's `__main__`.
 
 from __future__ import annotations
 
-import contextlib
 import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -24,10 +23,10 @@ from nbshm.definitions.states import attributes_of_class
 from nbshm.jobs import Cell, Program, State, Tail
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.ownership.contents import tensors_and_arrays
-from nbshm.memory.ownership.reach import reachable
 from nbshm.notebook import Notebook
 from nbshm.options import OptionError, Options
 from nbshm.packing import Needs, Packed, Reference
+from nbshm.packing.reached_code import definitions_behind
 
 
 def as_fork_allows(options: Options) -> Options:
@@ -71,7 +70,7 @@ def pack_for_fork(
 ) -> PackedForFork:
     """Pack the values that hold memory, of those that the code needs."""
     namespace = notebook.namespace
-    names = set(_needed(needs.names, namespace))
+    names, classes = _needed(needs.names, namespace)
     holders, unshared = {}, []
 
     def holds_memory(value: Any) -> bool | None:
@@ -84,7 +83,7 @@ def pack_for_fork(
         elif holds:
             holders[name] = namespace[name]
     pickler = make_pickler(_Reference(namespace))
-    pickler.dump(Tail(values=holders, state=_states(names, namespace, holds_memory), contents={}))
+    pickler.dump(Tail(values=holders, state=_states(classes, namespace, holds_memory), contents={}))
     program = Program(steps=(), values=pickler.stream, cells=_cells(notebook), left_out={})
     return PackedForFork(
         packed=Packed(program=program, pickler=pickler, names=frozenset(names)), unshared=tuple(unshared)
@@ -92,11 +91,9 @@ def pack_for_fork(
 
 
 def _states(
-    names: Iterable[str], namespace: dict[str, Any], holds_memory: Callable[[Any], bool | None]
+    classes: Iterable[type], namespace: dict[str, Any], holds_memory: Callable[[Any], bool | None]
 ) -> dict[str, State]:
-    """Return the attributes that hold memory, of the classes that values of these names are or have."""
-    values = [namespace[name] for name in names]
-    classes = [value if isinstance(value, type) else type(value) for value in values]
+    """Return the attributes that hold memory, of those classes that have a name."""
     held = {
         kind.__name__: {name: value for name, value in _attributes(kind) if holds_memory(value)}
         for kind in classes
@@ -107,8 +104,6 @@ def _states(
 
 def _attributes(kind: type) -> Iterator[tuple[str, Any]]:
     """Yield what may hold arrays among the attributes of a class of the notebook, by dotted paths."""
-    if kind.__module__ != "__main__":
-        return
     for path, value in attributes_of_class(kind):
         if _holds_arrays(raw_function(value) or value):
             yield path, value
@@ -141,48 +136,35 @@ class _Reference:
         if getattr(value, "__module__", None) != "__main__":
             return NotImplemented
         path = getattr(value, "__qualname__", None)
-        if isinstance(path, str) and found_at(path, self._namespace) is value and not _holds_arrays(value):
+        if isinstance(path, str) and found_at(path, self._namespace) is value and not _has_arrays(value):
             return path
         if isinstance(value, FunctionType) and value.__globals__ is self._namespace:
             return reduce_function(value)
         return NotImplemented
 
 
-def _needed(names: Iterable[str], namespace: dict[str, Any]) -> Iterator[str]:
-    """Yield the names that code needs, with those that the functions behind them read, and so on."""
-    waiting, seen = list(names), set[str]()
+def _needed(names: Iterable[str], namespace: dict[str, Any]) -> tuple[set[str], list[type]]:
+    """Return the names that code needs, with those that the functions behind them read, and so on.
+
+    And the classes that are behind them.
+    """
+    waiting, needed, classes, seen = list(names), set[str](), list[type](), set[int]()
     while waiting:
         name = waiting.pop()
-        if name in seen or name not in namespace:
+        if name in needed or name not in namespace:
             continue
-        seen.add(name)
-        yield name
-        for function in _functions(namespace[name]):
-            waiting.extend(code_names(function.__code__))
+        needed.add(name)
+        for definition in definitions_behind(namespace[name], namespace, seen):
+            if isinstance(definition, FunctionType):
+                waiting.extend(code_names(definition.__code__))
+            else:
+                classes.append(definition)
+    return needed, classes
 
 
-def _functions(value: Any) -> Iterator[FunctionType]:
-    """Yield the notebook's functions that a value is, holds, or has as methods."""
-    roots: list[Any] = [value] if isinstance(value, (type, FunctionType)) else [value, type(value)]
-    for found in reachable(roots, lambda kind: issubclass(kind, (type, FunctionType))):
-        if isinstance(found, FunctionType):
-            yield found
-            yield from reachable(_contents(found), lambda kind: kind is FunctionType)
-        elif found.__module__ == "__main__":
-            members = [_unwrapped(member) for member in vars(found).values()]
-            yield from (member for member in members if isinstance(member, FunctionType))
-
-
-def _contents(function: FunctionType) -> Iterator[Any]:
-    """Yield what a function's closure holds; a cell may be empty."""
-    for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):
-            yield cell.cell_contents
-
-
-def _unwrapped(member: Any) -> Any:
-    """Return the function of a static or class method, the getter of a property, anything else as it is."""
-    return getattr(member, "__func__", getattr(member, "fget", member))
+def _has_arrays(definition: Any) -> bool:
+    """Tell whether arrays hang on a function; those of a class are set on it."""
+    return isinstance(definition, FunctionType) and _holds_arrays(definition)
 
 
 def _holds_arrays(value: Any) -> bool:

@@ -75,10 +75,13 @@ class KeeperProcess:
         return lives and self._address is not None and os.path.exists(self._address)  # noqa: PTH110  # as below
 
     def _start(self) -> None:
-        self._directory = Directory(self._sweeper)
-        address = os.path.join(self._directory.path, "keeper")  # noqa: PTH118  # sockets take strings
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
-            door.bind(address)
-            number = door.fileno()
-            self._process, self._life = start_bystander("keeper.py", str(number), pass_fds=[number])
-        self._address = address
+        with contextlib.ExitStack() as undo:
+            directory = Directory(self._sweeper)
+            undo.callback(directory.close)
+            address = os.path.join(directory.path, "keeper")  # noqa: PTH118  # sockets take strings
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+                door.bind(address)
+                number = door.fileno()
+                self._process, self._life = start_bystander("keeper.py", str(number), pass_fds=[number])
+            self._directory, self._address = directory, address
+            undo.pop_all()

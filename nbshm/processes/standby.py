@@ -51,7 +51,8 @@ class Standby:
         if len(self) < many and not self._filling.locked():  # who fills looks at how many are wanted
             self._timer = threading.Timer(_MOMENT, self._fill)
             self._timer.daemon = True
-            self._timer.start()
+            with contextlib.suppress(RuntimeError):  # without another thread the next run starts its own
+                self._timer.start()
 
     def close(self) -> None:
         """Let all go, and wait for the thread that makes them."""

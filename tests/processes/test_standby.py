@@ -174,3 +174,15 @@ def test_runs_that_end_while_workers_are_made_start_no_thread_each():
     assert threading.active_count() == before + 1
     may_go_on.set()
     standby.close()
+
+
+def test_without_another_thread_nobody_stands_by(monkeypatch):
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    standby = Standby(lambda: pytest.fail("made"))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        standby.want(2)
+    assert len(standby) == 0
+    standby.close()

@@ -6,6 +6,7 @@ import multiprocessing as mp
 import os
 import resource
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing import connection, reduction, resource_sharer
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from nbshm.processes import keeping
 from nbshm.processes.keeping import KeeperProcess
 from nbshm.processes.sweeping import Sweeper
 from nbshm.wire import kept
@@ -27,13 +29,27 @@ def keeper() -> Iterator[KeeperProcess]:
     sweeper = Sweeper()
     started = KeeperProcess(sweeper)
     started.ensure_started()
-    keeping = Keeping(lambda: started.address)
-    keeping.install()
+    installed = Keeping(lambda: started.address)
+    installed.install()
     yield started
-    keeping.remove()
+    installed.remove()
     started.close()
     sweeper.close()
     assert reduction.DupFd.__module__ == "multiprocessing.reduction"
+
+
+def test_a_process_that_cannot_be_started_leaves_no_directory(monkeypatch, tmp_path) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(keeping, "start_bystander", refuse)
+    sweeper = Sweeper()
+    keeper = KeeperProcess(sweeper)
+    assert keeper.ensure_started() is None
+    assert list(tmp_path.iterdir()) == []
+    keeper.close()
+    sweeper.close()
 
 
 def held(keeper: KeeperProcess) -> int:

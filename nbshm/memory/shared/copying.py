@@ -7,7 +7,8 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from nbshm.memory.shared.pages import Pages
@@ -104,13 +105,17 @@ def _write(fd: int, position: int, source: int, length: int) -> None:
 
 
 def _share_out(nbytes: int, ways: Sequence[_Way], *, piece: int) -> None:
-    """Have pieces copied in all these ways at once, each in a thread, until none is left."""
-    if nbytes < _WORTH_THREADS:
-        ways[0](0, nbytes)
+    """Have pieces copied in all these ways at once, the first here and each other in a thread."""
+    first, *others = ways
+    if nbytes < _WORTH_THREADS or not others:
+        first(0, nbytes)
         return
     starts = deque(range(0, nbytes, piece))
-    with ThreadPoolExecutor(len(ways)) as threads:
-        tasks = [threads.submit(_take_turns, way, starts, nbytes, piece) for way in ways]
+    tasks: list[Future[None]] = []
+    with ThreadPoolExecutor(len(others)) as threads:
+        with suppress(RuntimeError):  # no more threads are to be had: what there are do all of it
+            tasks.extend(threads.submit(_take_turns, way, starts, nbytes, piece) for way in others)
+        _take_turns(first, starts, nbytes, piece)
     for done in tasks:
         done.result()
 

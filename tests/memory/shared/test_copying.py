@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,18 @@ def test_every_byte_is_copied_and_no_other(nbytes):
     copy(to=target.ctypes.data, source=source.ctypes.data, nbytes=nbytes)
     assert (target[:nbytes] == 7).all()
     assert target[nbytes] == 0
+
+
+def test_every_byte_is_copied_where_no_more_threads_are_to_be_had(monkeypatch):
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(copying, "_threads", lambda: 4)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    nbytes = 70 * 2**20 + 3
+    source, target = np.arange(nbytes, dtype=np.uint32).astype(np.uint8), np.zeros(nbytes, np.uint8)
+    copy(to=target.ctypes.data, source=source.ctypes.data, nbytes=nbytes)
+    assert np.array_equal(target, source)
 
 
 @pytest.mark.parametrize("nbytes", [1, 2**20 + 5, 70 * 2**20 + 3])
