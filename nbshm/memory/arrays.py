@@ -31,7 +31,7 @@ class ArrayReducer:
     """Reduces arrays for one pickle. `is_shared` tells an array that workers write to from a snapshot."""
 
     buffers: Buffers
-    is_shared: Callable[[Array | np.void], bool]
+    is_shared: Callable[[Array | np.void | memoryview], bool]
     space: AddressSpace = field(default_factory=AddressSpace)  # nothing of it is opened here
 
     def array(self, array: Array) -> Reduced:
@@ -45,6 +45,10 @@ class ArrayReducer:
         if row.dtype.hasobject or row.flags.owndata or not self.is_shared(row):
             return row.__reduce__()  # type: ignore[return-value]  # as above
         return rebuild_row, self._described(np.asarray(row), shared=True)
+
+    def view(self, view: memoryview) -> Reduced:
+        """Reduce a view of any memory to an array over that."""
+        return rebuild_view, self._described(np.asarray(view), shared=self.is_shared(view))
 
     def masked(self, array: np.ma.MaskedArray[Any, Any]) -> Reduced:
         """Reduce a masked array to its data and its mask, both shared or neither."""
@@ -140,6 +144,11 @@ def rebuild_row(*described: Any) -> Any:
     return rebuild_array(*described)[()]
 
 
+def rebuild_view(*described: Any) -> memoryview:
+    """Make a view over the memory of a buffer."""
+    return rebuild_array(*described).data
+
+
 def restore_attributes(array: Array, attributes: tuple[dict[str, Any], dict[str, Any]]) -> None:
     """Give an array the attributes that its class's `__array_finalize__` can't know."""
     stored, slots = attributes
@@ -221,6 +230,7 @@ def reducers(reducer: ArrayReducer) -> dict[type, Callable[[Any], Reduced]]:
         _RECARRAY: reducer.array,
         np.void: reducer.row,
         np.record: reducer.row,
+        memoryview: reducer.view,
         np.memmap: reducer.mapped,
         np.finfo: _reduce_limits,
     }

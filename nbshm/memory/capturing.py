@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.ownership.reach import is_array_or_row_kind, reachable
+from nbshm.memory.ownership.reach import Walk, is_array_or_view_kind, is_of_notebook
 from nbshm.memory.picklers import ValuePickler
 from nbshm.memory.reducers import Reducer, reducers
 
@@ -25,6 +25,7 @@ class CapturingPickler(ValuePickler):
         found = reducers(self.buffers, lambda array: id(array) in own)
         found.update(others)
         self._own_arrays = own
+        self._walk = Walk(is_array_or_view_kind)
         super().__init__(reference=reference, reducers=found)
 
     def dump(self, value: Any) -> None:
@@ -33,13 +34,14 @@ class CapturingPickler(ValuePickler):
         super().dump(value)
 
     def reducer_override(self, value: Any) -> Any:
-        """Take the arrays of the notebook's classes and functions for its own: they may go by value."""
-        if issubclass(type(value), (type, FunctionType)):
+        """Take for the notebook's own what its classes, functions and objects hold, wherever these are."""
+        kind = type(value)
+        if issubclass(kind, (type, FunctionType)) or is_of_notebook(kind):
             self._note_arrays([value])
         return super().reducer_override(value)
 
     def _note_arrays(self, values: Iterable[Any]) -> None:
-        self._own_arrays.update((id(array), array) for array in reachable(values, is_array_or_row_kind))
+        self._own_arrays.update((id(array), array) for array in self._walk.reach(values))
 
     def forget(self) -> None:
         """Let go of the arrays, of all that was pickled and of who was asked: nothing follows any more.
@@ -47,6 +49,7 @@ class CapturingPickler(ValuePickler):
         They are holders while they are held here. Who was asked holds this pickler, and the values.
         """
         self._own_arrays.clear()
+        self._walk = Walk(is_array_or_view_kind)
         self._reference = _unasked
         self.clear_memo()
 

@@ -23,10 +23,20 @@ class Reduced(np.ndarray):
     def __setstate__(self, state):
         vars(self).update(state[-1])
         super().__setstate__(state[:-1])
+class Noting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = np.zeros(2)
+class Rows(torch.utils.data.Dataset):
+    def __init__(self): self.seen = np.zeros(2)
+    def __len__(self): return 2
 class Wrapper:
     def __init__(self): self.inner = np.zeros(3)
     @property
     def __array_interface__(self): return self.inner.__array_interface__
+def noted(holder):
+    holder.seen = np.zeros(2)
+    return holder
 def tagged(array, unit):
     array.unit = unit
     return array
@@ -322,6 +332,32 @@ KINDS = [
         holds="it[0].tolist() == it[1].tolist() == [1, 1, 0]",
     ),
     *BUFFERS,
+    Kind(
+        name="views of an array and of bytes",
+        make="(lambda a: (a, memoryview(a), memoryview(a)[1:], memoryview(b'abc')))(np.zeros((3, 2), 'i2'))",
+        arrives="[type(view) for view in it[1:]] == [memoryview] * 3 and it[1].shape == (3, 2)"
+        " and it[1].format == 'h' and it[3].readonly and bytes(it[3]) == b'abc'",
+        write="it[1][rank, 0] = it[2][1, rank] = 1",
+        holds="it[0].tolist() == it[1].tolist() == [[1, 0], [1, 0], [1, 1]]",
+    ),
+    Kind(
+        name="in a notebook module that a library's holds",
+        make="nn.Sequential(nn.ModuleDict({'a': Noting()}))",
+        write="it[0]['a'].seen[rank] = 1",
+        holds="it[0]['a'].seen.tolist() == [1, 1]",
+    ),
+    Kind(
+        name="in a notebook object that a library's holds",
+        make="torch.utils.data.DataLoader(torch.utils.data.Subset(Rows(), [0]))",
+        write="it.dataset.dataset.seen[rank] = 1",
+        holds="it.dataset.dataset.seen.tolist() == [1, 1]",
+    ),
+    Kind(
+        name="in a library's module",
+        make="nn.Sequential(noted(nn.Linear(1, 1)))",
+        write="it[0].seen[rank] = 1",
+        holds="it[0].seen.tolist() == [1, 1]",
+    ),
     Kind(
         name="over an anonymous map",
         make="over_buffer(mmap.mmap(-1, 64))[1:]",

@@ -66,25 +66,42 @@ class _Layout:
                 continue
 
 
-def reachable(roots: Iterable[Any], wanted: Callable[[type], bool]) -> Iterator[Any]:
-    """Yield each object of a wanted kind that can be reached through the notebook's own objects.
+class Walk:
+    """A walk through the notebook's own objects, which may be taken up again from other roots.
 
-    What such an object holds is not looked at, its attributes apart.
+    It meets each object once, and holds what it has met.
     """
-    answers: dict[int, bool] = {}
 
-    def is_wanted(kind: type) -> bool:
-        if id(kind) not in answers:
-            answers[id(kind)] = wanted(kind)
-        return answers[id(kind)]
+    def __init__(self, wanted: Callable[[type], bool]) -> None:
+        self._wanted = wanted
+        self._answers: dict[int, bool] = {}
+        self._met: dict[int, Any] = {}
+        self._kinds = _Kinds(
+            looks_into=lambda kind: not self._is_wanted(kind),
+            passes_over=lambda kind: not self._is_wanted(kind),
+        )
 
-    kinds = _Kinds(looks_into=lambda kind: not is_wanted(kind), passes_over=lambda kind: not is_wanted(kind))
-    return (value for value in _walk(roots, kinds) if is_wanted(type(value)))
+    def reach(self, roots: Iterable[Any]) -> Iterator[Any]:
+        """Yield each object of a wanted kind that can be reached from here and was not met before.
+
+        What such an object holds is not looked at, its attributes apart.
+        """
+        return (value for value in _walk(roots, self._kinds, self._met) if self._is_wanted(type(value)))
+
+    def _is_wanted(self, kind: type) -> bool:
+        if id(kind) not in self._answers:
+            self._answers[id(kind)] = self._wanted(kind)
+        return self._answers[id(kind)]
+
+
+def reachable(roots: Iterable[Any], wanted: Callable[[type], bool]) -> Iterator[Any]:
+    """Yield each object of a wanted kind that can be reached through the notebook's own objects."""
+    return Walk(wanted).reach(roots)
 
 
 def parts(value: Any) -> Iterator[Any]:
     """Yield all that a value consists of as far as it is the notebook's own, itself included."""
-    return _walk([value], _Kinds(looks_into=lambda _: True, passes_over=lambda _: False))
+    return _walk([value], _Kinds(looks_into=lambda _: True, passes_over=lambda _: False), {})
 
 
 def is_array(value: Any) -> bool:
@@ -98,10 +115,15 @@ def is_array_kind(kind: type) -> bool:
     return numpy is not None and issubclass(kind, numpy.ndarray)
 
 
-def is_array_or_row_kind(kind: type) -> bool:
-    """Tell whether a class is one of arrays, or of rows of structured ones, which are views of these."""
+def is_array_or_view_kind(kind: type) -> bool:
+    """Tell whether a class is one of arrays, of rows of structured ones, or of other views of memory."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(kind, (numpy.ndarray, numpy.void))
+    return numpy is not None and issubclass(kind, (numpy.ndarray, numpy.void, memoryview))
+
+
+def is_of_notebook(kind: type) -> bool:
+    """Tell whether a class is the notebook's, or derived from one that is."""
+    return any(_members_of(base).get("__module__") == "__main__" for base in _mro_of(kind))
 
 
 def is_plain_kind(kind: type) -> bool:
@@ -158,16 +180,14 @@ class _Kinds:
             self._barren.add(id(kind))
 
 
-def _walk(roots: Iterable[Any], kinds: _Kinds) -> Iterator[Any]:
-    seen: set[int] = set()
-    keep: list[Any] = []  # who made a slot may make its value: its id must not be taken by another object
+def _walk(roots: Iterable[Any], kinds: _Kinds, met: dict[int, Any]) -> Iterator[Any]:
+    """Yield what was not `met` before, which is kept there: who made a slot may make its value."""
     waiting = list(kinds.among(list(roots)))
     while waiting:
         value = waiting.pop()
-        if id(value) in seen:
+        if id(value) in met:
             continue
-        seen.add(id(value))
-        keep.append(value)
+        met[id(value)] = value
         yield value
         waiting.extend(kinds.among(list(kinds.contents(value, type(value)))))
 
@@ -182,7 +202,7 @@ def _contents(value: Any, kind: type) -> Iterable[Any]:
     if kind is types.FunctionType:
         return _of_function(value)
     if issubclass(kind, type):
-        return _members_of(value).values() if _is_own(value) else ()
+        return _members_of(value).values() if is_of_notebook(value) else ()
     if issubclass(kind, BaseException):
         return _of_exception(value, kind)
     return gc.get_referents(value) if issubclass(kind, _HOLDERS) else ()
@@ -204,12 +224,12 @@ def _of_function(function: types.FunctionType) -> Iterator[Any]:
 def _of_exception(error: BaseException, kind: type) -> tuple[Any, ...]:
     """Return the arguments of an exception of a notebook class."""
     arguments: tuple[Any, ...] = vars(BaseException)["args"].__get__(error, kind)
-    return arguments if _is_own(kind) else ()
+    return arguments if is_of_notebook(kind) else ()
 
 
 def _layout(kind: type) -> _Layout:
-    """Return how attributes are held by objects of a notebook class, of a dataclass, and of a few others."""
-    if issubclass(kind, type) or not (_is_own(kind) or _is_dataclass(kind) or issubclass(kind, _WRAPPERS)):
+    """Return how attributes are held by objects of those kinds whose attributes are looked at."""
+    if issubclass(kind, type) or not _is_open(kind):
         return _Layout(kind=kind)
     dictionary, slots = None, []
     for base in _mro_of(kind):
@@ -224,8 +244,15 @@ def _layout(kind: type) -> _Layout:
     return _Layout(kind=kind, dictionary=dictionary, slots=tuple(slots))
 
 
-def _is_own(kind: type) -> bool:
-    return any(_members_of(base).get("__module__") == "__main__" for base in _mro_of(kind))
+def _is_open(kind: type) -> bool:
+    """Tell whether attributes of its objects are the notebook's: in its own classes, dataclasses, modules."""
+    return is_of_notebook(kind) or _is_dataclass(kind) or issubclass(kind, (*_WRAPPERS, *_modules()))
+
+
+def _modules() -> tuple[type, ...]:
+    """Return the class of torch's modules, whose tensors are shared whoever has written them."""
+    torch = sys.modules.get("torch")
+    return (torch.nn.Module,) if torch else ()
 
 
 def _is_dataclass(kind: type) -> bool:

@@ -124,7 +124,7 @@ def _lacks_room(nbytes: int) -> bool:
 
 def _check(room: Room | None, nbytes: int, other_remedy: str = "") -> None:
     if room is not None and nbytes > room.nbytes:
-        what, remedy = "a tensor that is sent to another process", room.remedy + other_remedy
+        what, remedy = "a tensor that torch shares", room.remedy + other_remedy
         raise NoRoom(what=what, needed=nbytes, available=room.nbytes, where=room.where, remedy=remedy)
 
 

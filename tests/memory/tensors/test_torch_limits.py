@@ -88,7 +88,7 @@ def test_a_name_needs_room_in_dev_shm(room):
     use_strategy("file_system")
     tensor = torch.zeros(1000)
     before = tensor.data_ptr()
-    with pytest.raises(NoRoom, match=r"a tensor that is sent to another process: 3\.9 KiB needed") as told:
+    with pytest.raises(NoRoom, match=r"a tensor that torch shares: 3\.9 KiB needed") as told:
         in_child(tensor)
     assert "Make it larger. Or use %shm_strategy file_descriptor" in str(told.value)
     assert tensor.data_ptr() == before
