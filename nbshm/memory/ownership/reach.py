@@ -73,13 +73,19 @@ class Walk:
     """
 
     def __init__(self, wanted: Callable[[type], bool]) -> None:
-        self._wanted = wanted
-        self._answers: dict[int, bool] = {}
+        answers: dict[int, bool] = {}
+
+        def is_wanted(kind: type) -> bool:  # not a method: a circle would hold what was met
+            if id(kind) not in answers:
+                answers[id(kind)] = wanted(kind)
+            return answers[id(kind)]
+
+        def is_not(kind: type) -> bool:
+            return not is_wanted(kind)
+
+        self._is_wanted = is_wanted
+        self._kinds = _Kinds(looks_into=is_not, passes_over=is_not)
         self._met: dict[int, Any] = {}
-        self._kinds = _Kinds(
-            looks_into=lambda kind: not self._is_wanted(kind),
-            passes_over=lambda kind: not self._is_wanted(kind),
-        )
 
     def reach(self, roots: Iterable[Any]) -> Iterator[Any]:
         """Yield each object of a wanted kind that can be reached from here and was not met before.
@@ -87,11 +93,6 @@ class Walk:
         What such an object holds is not looked at, its attributes apart.
         """
         return (value for value in _walk(roots, self._kinds, self._met) if self._is_wanted(type(value)))
-
-    def _is_wanted(self, kind: type) -> bool:
-        if id(kind) not in self._answers:
-            self._answers[id(kind)] = self._wanted(kind)
-        return self._answers[id(kind)]
 
 
 def reachable(roots: Iterable[Any], wanted: Callable[[type], bool]) -> Iterator[Any]:
