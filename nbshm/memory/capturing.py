@@ -36,7 +36,8 @@ class CapturingPickler(ValuePickler):
     def reducer_override(self, value: Any) -> Any:
         """Take for the notebook's own what its classes, functions and objects hold, wherever these are."""
         kind = type(value)
-        if issubclass(kind, (type, FunctionType)) or is_of_notebook(kind):
+        is_new = not self._walk.has_met(value)
+        if is_new and (issubclass(kind, (type, FunctionType)) or is_of_notebook(kind)):
             self._note_arrays([value])
         return super().reducer_override(value)
 

@@ -87,6 +87,10 @@ class Walk:
         self._kinds = _Kinds(looks_into=is_not, passes_over=is_not)
         self._met: dict[int, Any] = {}
 
+    def has_met(self, value: Any) -> bool:
+        """Tell whether it has been there."""
+        return id(value) in self._met
+
     def reach(self, roots: Iterable[Any]) -> Iterator[Any]:
         """Yield each object of a wanted kind that can be reached from here and was not met before.
 
