@@ -45,6 +45,7 @@ def test_a_process_is_sent_more_tensors_than_there_are_descriptors(limited: Kern
     """).check()
     reply = limited.run("mp.spawn(add, (tensors,))").check()
     assert reply.stderr.count("few file descriptors are left, so torch shares by name") == 1
+    assert reply.stderr.splitlines()[-1].strip() == "mp.spawn(add, (tensors,))"  # the person's own line
     assert limited.value("sum(int(tensor.sum()) for tensor in tensors)") == 1600
     limited.run("del tensors").check()
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing.context import get_spawning_popen
+from types import FrameType
 from typing import Any, TypeAlias
 
 import torch
@@ -25,6 +27,7 @@ from nbshm.memory.shared.limits import Room, largest_file, memory_left, shared_m
 from nbshm.memory.shared.segments import Segments
 from nbshm.memory.tensors import strategies  # the module: its own import of torch may be what has led here
 from nbshm.memory.tensors.storages import storage_over, swap
+from nbshm.own_code import OWN_DIRECTORY, is_library
 from nbshm.replacing import Replacement
 
 Reduced: TypeAlias = tuple[Any, ...]
@@ -152,9 +155,22 @@ def _must_have_name() -> bool:
     if reason:
         warnings.warn(
             f"{reason}, so torch shares by name what is left to send, as under %shm_strategy file_system.",
-            stacklevel=2,
+            stacklevel=_level_of_the_person(),
         )
     return bool(reason)
+
+
+def _level_of_the_person() -> int:
+    """Return how many calls up from here the person's code is; one more than there are if it is not there."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # the documented way
+    level = 1
+    while frame is not None and not _is_the_persons(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _is_the_persons(filename: str) -> bool:
+    return not (filename.startswith(OWN_DIRECTORY) or is_library(filename))
 
 
 def _want_of_descriptors() -> str:
