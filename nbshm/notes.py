@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+from nbshm.definitions.standard_objects import home_of_the_only_one
 from nbshm.failures.reports import Raised, RankFailure
 from nbshm.failures.stacks import (
     Dump,
@@ -186,6 +187,8 @@ def _has_gradients(value: Any) -> bool:
 
 
 def _remedy_for_generator(value: Any) -> str | None:
+    if home_of_the_only_one(value) is not None:  # each rank has its own, seeded
+        return None
     kind = type(value)
     for (module, name), remedy in _REMEDIES.items():
         if kind.__name__ == name and kind.__module__.split(".")[0] == module.split(".")[0]:

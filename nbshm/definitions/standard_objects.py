@@ -1,7 +1,9 @@
-"""Objects of the standard library that pickle would carry as something else than they are, or not at all.
+"""Objects of libraries that pickle would carry as something else than they are, or not at all.
 
-What is known by its identity alone (`dataclasses.MISSING`) would arrive as another object; what a notebook's
-statement has made and a name stands for (a `NewType`) would be looked for before it is there.
+What is known by its identity alone (`dataclasses.MISSING`) would arrive as another object, and so would what
+a process has one of: `from random import randint` binds a method of the generator that draws for everybody,
+and a copy of that would give each rank the same numbers. What a notebook's statement has made and a name
+stands for (a `NewType`) would be looked for before it is there.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import contextlib
 import contextvars
 import dataclasses
 import functools
+import importlib
 import inspect
 import struct
 import sys
@@ -27,18 +30,37 @@ Reduced: TypeAlias = "tuple[Any, ...] | str"
 
 _TYPED_DICT: Any = typing.TypedDict
 _SENTINELS = {type(dataclasses.MISSING): "MISSING", type(dataclasses.KW_ONLY): "KW_ONLY"}
+_SINGLETONS = {  # by the name of their class: its library may never be imported
+    "Random": ("random", "_inst"),
+    "RandomState": ("numpy.random.mtrand", "_rand"),
+    "Generator": ("torch", "default_generator"),
+    "RcParams": ("matplotlib", "rcParams"),
+    "_Environ": ("os", "environ"),
+}
 
 
-def sentinel_home(value: Any) -> tuple[str, str] | None:
-    """Return the (module, name) of an object that is known by its identity alone; None for any other."""
+def home_of_the_only_one(value: Any) -> tuple[str, str] | None:
+    """Return the (module, name) of an object that a process has one of; None for any other."""
     name = _SENTINELS.get(type(value))
-    return None if name is None else (dataclasses.__name__, name)
+    if name is not None:
+        return dataclasses.__name__, name
+    home = _SINGLETONS.get(type(value).__name__)
+    module = None if home is None else sys.modules.get(home[0])
+    return home if home is not None and vars(module or object).get(home[1]) is value else None
+
+
+def reduce_the_only_one(home: tuple[str, str]) -> Reduced:
+    """Reduce such an object to the receiver's own."""
+    return _found_at, home
+
+
+def _found_at(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
 
 
 def reducers() -> dict[type, Callable[[Any], Reduced]]:
     """Return a reducer for each type of such objects."""
     found: dict[type, Callable[[Any], Reduced]] = {
-        **dict.fromkeys(_SENTINELS, _reduce_sentinel),
         typing.NewType: _reduce_new_type,
         typing.ParamSpec: _reduce_parameters,
         functools.cached_property: _reduce_cached_property,
@@ -50,10 +72,6 @@ def reducers() -> dict[type, Callable[[Any], Reduced]]:
     if hasattr(typing, "TypeVarTuple"):  # of Python 3.11
         found[typing.TypeVarTuple] = _reduce_parameters
     return found
-
-
-def _reduce_sentinel(sentinel: Any) -> Reduced:
-    return getattr, (dataclasses, _SENTINELS[type(sentinel)])
 
 
 def _reduce_new_type(new: Any) -> Reduced:

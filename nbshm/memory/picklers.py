@@ -67,6 +67,9 @@ class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ca
             reduced = self._reference(value)
             if reduced is not NotImplemented:
                 return reduced
+        home = standard_objects.home_of_the_only_one(value)
+        if home is not None:
+            return standard_objects.reduce_the_only_one(home)
         if kind is _ARRAY_TYPE and value is value._type_ * value._length_:
             return operator.mul, (value._type_, value._length_)
         return super().reducer_override(value)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from nbshm.attributes import attribute
-from nbshm.definitions.standard_objects import sentinel_home
+from nbshm.definitions.standard_objects import home_of_the_only_one
 from nbshm.jobs import Import
 from nbshm.refusals import Unsendable
 
@@ -56,9 +56,9 @@ class Imports:
 
 
 def importable_home(value: Any) -> tuple[str, str] | None:
-    """Return the (module, name) under which a function, a class or a sentinel is found by an import."""
-    if (sentinel := sentinel_home(value)) is not None:
-        return sentinel
+    """Return the (module, name) by which a function, a class or what there is one of can be imported."""
+    if (only := home_of_the_only_one(value)) is not None:
+        return only
     module, name = attribute(value, "__module__"), attribute(value, "__qualname__")
     if type(module) is not str or type(name) is not str or module == "__main__" or "." in name:
         return None
