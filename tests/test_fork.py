@@ -179,6 +179,18 @@ def test_what_is_behind_a_value_is_shared_however_it_leads_there(forking: Kernel
     assert unwritten == []
 
 
+@pytest.mark.parametrize("module", ["tqdm.std", "tqdm.notebook"])
+def test_a_bar_of_the_notebook_is_the_ranks_progress_and_stays_the_notebooks(
+    forking: Kernel, module: str
+) -> None:
+    pytest.importorskip("tqdm")
+    forking.run(f"from {module} import tqdm\nbar = tqdm(total=4)").check()
+    reply = forking.run(f"{HEAD}\nfor _ in range(4): bar.update(1)\nbar.close(); bar.n").check()
+    assert reply.result == {"text/plain": "[4, 4]"}
+    forking.run("bar.update(1); bar.close()").check()
+    assert forking.value("bar.n") == 1
+
+
 def test_a_pool_in_a_forked_rank_knows_the_notebook(forking: Kernel) -> None:
     forking.run("def square(x):\n    return x * x").check()
     source = "import multiprocessing\nwith multiprocessing.get_context('spawn').Pool(1) as pool:\n"

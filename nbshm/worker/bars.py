@@ -75,6 +75,13 @@ class Bars:
             close(bar)
 
         kind.__init__, kind.display, kind.close = __init__, show, end
+        for bar in kind._instances:  # noqa: SLF001  # a forked rank has the notebook's, which have no other list
+            self._adopt(bar)
+
+    def _adopt(self, bar: Any) -> None:
+        """Tell of a bar from before, which would write to the notebook's terminal, or to its widget."""
+        bar.fp, bar.gui = Nowhere(), False
+        setattr(bar, _REPORT, self._reports.report())
 
     def _is_told(self, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
         ours = options.get("file") in (None, sys.stdout, sys.stderr) and not options.get("gui")

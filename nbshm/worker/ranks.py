@@ -6,9 +6,11 @@ Outside a run there is one rank of one, so that a cell without its first line is
 from __future__ import annotations
 
 import contextlib
+import inspect
 import itertools
 import operator
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
@@ -39,6 +41,28 @@ class Claimed(Iterator[T]):
         return next(self._items)
 
 
+class _OpenLoop:
+    """A claim that has not come to its end, in this thread."""
+
+    def __init__(self, claimed: Claimed[Any], items: Iterator[Any]) -> None:
+        self._claimed = weakref.ref(claimed)
+        self._items: Callable[[], Any] = weakref.ref(items)
+        self._thread = threading.get_ident()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may go on."""
+        return self._items() is not None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a `for` of this thread is in it: that alone has the items, which end when it is left."""
+        items = self._items()
+        if items is None or self._claimed() is not None or self._thread != threading.get_ident():
+            return False
+        return inspect.getgeneratorstate(items) == inspect.GEN_SUSPENDED
+
+
 class Rank:
     """One rank of a run, and how it reaches the others.
 
@@ -60,6 +84,7 @@ class Rank:
         self._wait_release = wait_release
         self._board = board
         self._claims = itertools.count()
+        self._open_loops: list[_OpenLoop] = []
         self.loops = LoopReports(number, nprocs, say)
 
     def claim(self, iterable: Iterable[T]) -> Claimed[T]:
@@ -68,9 +93,18 @@ class Rank:
             raise TypeError(
                 f"claim: a {type(iterable).__name__} has another order in each process: claim(sorted(...))"
             )
+        self._open_loops = [loop for loop in self._open_loops if loop.is_open]
+        if any(loop.is_under_way for loop in self._open_loops):
+            raise RuntimeError(
+                "claim: it is in the loop of another claim. Ranks come to it more or less often, and their "
+                "k-th claims must be given the same. Claim pairs of both, or use a plain loop."
+            )
         source, loop = source_of(iterable), next(self._claims)
         report = self.loops.report(total=source.length, shared=loop)
-        return Claimed(self.loops.follow(self._items(source, loop), report), report)
+        items = self.loops.follow(self._items(source, loop), report)
+        claimed = Claimed(items, report)
+        self._open_loops.append(_OpenLoop(claimed, items))
+        return claimed
 
     def _items(self, source: Source, loop: int) -> Iterator[Any]:
         while turn := self._take(source, loop):
@@ -231,7 +265,8 @@ def claim(iterable: Iterable[T]) -> Iterator[T]:
         for i, j in nbshm.claim(np.ndindex(out.shape)):
             out[i, j] = smooth(grid[i, j])
 
-    Raises ValueError in a rank that has another number of items than the rank that counted them first.
+    Raises ValueError in a rank that has another number of items than the rank that counted them first, and
+    RuntimeError in the loop of another claim, which ranks come to a different number of times.
     """
     return _here.rank.claim(iterable)
 

@@ -83,9 +83,37 @@ def test_the_second_claim_is_another_loop():
     assert sorted(itertools.chain(*shares)) == list("abcdef")
 
 
-def test_claims_may_be_nested():
+def test_a_claim_may_be_in_a_plain_loop():
     code = "result = [(a, b) for a in range(3) for b in claim(range(5))]"
     assert sorted(itertools.chain(*results(code))) == [(a, b) for a in range(3) for b in range(5)]
+
+
+@pytest.mark.parametrize("outer", ["claim(range(9))", "enumerate(claim(range(9)))"])
+def test_a_claim_in_the_loop_of_another_is_refused(outer):
+    code = f"""
+result = "nothing was left"
+try:
+    for _ in {outer}:
+        for _ in claim(range(3)): pass
+except RuntimeError as error:
+    result = str(error)
+"""
+    (told,) = results(code, nprocs=1)
+    assert told.startswith("claim: it is in the loop of another claim.")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "for _ in claim(range(9)): break",
+        "held = claim(range(9))\nfor _ in held: break",
+        "try:\n    for _ in claim(range(9)): 1 / 0\nexcept ZeroDivisionError: pass",
+        "first, *_ = claim(range(9))",
+        "one, other = claim(range(3)), claim(range(3))\nfor _ in zip(one, other): pass",
+    ],
+)
+def test_a_claim_after_a_loop_that_was_left_is_another(before):
+    assert results(f"{before}\nresult = list(claim(range(3)))", nprocs=1) == [[0, 1, 2]]
 
 
 def test_an_endless_iterable_can_be_shared():
