@@ -55,6 +55,24 @@ class Net(nn.Module):
     def count(self, *_): self.calls[rank] = 1
     def forward(self, x): return self.b(self.a(x))
 rank = 0
+class Lookahead(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {})
+        self.inner, self.calls = torch.optim.SGD(self.param_groups, lr=0.5), torch.zeros(3)
+        self.register_step_post_hook(lambda *_: self.calls[rank].add_(1))
+    def step(self): self.inner.step()
+def scheduled():
+    net = nn.Linear(2, 1, bias=False)
+    net.weight.data.zero_()
+    optimizer = Lookahead([net.weight])
+    return net.weight, optimizer, torch.optim.lr_scheduler.ConstantLR(optimizer.inner)
+def step(weight, optimizer, scheduler):
+    weight.grad = torch.zeros(1, 2)
+    weight.grad[0, rank] = -1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.step()
+        scheduler.step()
 def trained():
     net = Net()
     optimizer = torch.optim.Adam(net.parameters(), lr=torch.tensor(0.1))
@@ -341,6 +359,13 @@ KINDS = [
         write="(it * 1).sum().backward(); assert it.grad.tolist() == [3, 3, 3]; it.grad = None\n"
         "it.register_hook(double); it.sum().backward(); assert it.grad[0] == 5; it.grad = None",
         holds="it.is_leaf",
+    ),
+    Kind(
+        name="an optimizer with attributes and hooks, and a scheduler",
+        make="scheduled()",
+        arrives="it[2].optimizer is it[1].inner and it[1].param_groups[0]['params'][0] is it[0]",
+        write="step(*it)",
+        holds="it[1].calls.tolist() == [1, 1, 0] and it[0].gt(0).all()",
     ),
     Kind(
         name="a model and its optimizer",

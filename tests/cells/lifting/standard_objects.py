@@ -1,4 +1,4 @@
-import contextvars, inspect, struct, sys, threading, typing
+import contextvars, inspect, struct, sys, threading, typing, weakref
 from dataclasses import MISSING
 header, state, blank = struct.Struct("<id"), threading.local(), threading.local()
 state.value = [1]
@@ -11,6 +11,10 @@ depth, unit, user = (contextvars.ContextVar(name, default=1) for name in ("depth
 unset = contextvars.ContextVar("unset")
 from nbshm.memory.loading import _load as of_a_module
 of_module = [of_a_module]
+class Node:
+    def __init__(self, parent=None): self.parent = parent and weakref.ref(parent)
+root = Node()
+child, orphan = Node(root), Node(Node())
 token = depth.set([blank])
 held = [depth, user.set("me").var]
 def read(): return depth.get(), unit.get(), user.get(), unset.get("none")
@@ -18,6 +22,7 @@ def read(): return depth.get(), unit.get(), user.get(), unset.get("none")
 %%parallel out=back
 assert Row(a=1) == {"a": 1} and typing.is_typeddict(Row) and Row.__optional_keys__ == {"a", "b"}
 blank.own = rank
+assert child.parent() is root and orphan.parent() is None
 assert read() == ([blank], 1, "me", "none") and held[0] is depth and held[1] is user
 assert of_a_module is of_module[0] is sys.modules["nbshm.memory.loading"]._load
 assert contextvars.Context().run(read) == (1, 1, 1, "none")
