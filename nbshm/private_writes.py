@@ -70,7 +70,7 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
     """Yield what a step may lead to from a value."""
     how, key = step
     kind = type(value)
-    is_own = _home(kind) == "__main__" or kind is SimpleNamespace
+    is_own = _home(value if issubclass(kind, type) else kind) == "__main__" or kind is SimpleNamespace
     attributes = getattr(value, "__dict__", {}) if is_own else {}
     match how:
         case "attribute" if key in attributes:

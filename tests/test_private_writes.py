@@ -17,15 +17,17 @@ from nbshm.private_writes import private_writes
 
 class Bag:
     def __init__(self):
-        self.items, self.arrays = [1], {"a": np.zeros(2)}
+        self.items, self.arrays, self.count, self.array = [1], {"a": np.zeros(2)}, 0, np.zeros(2)
 
 
 Bag.__module__ = "__main__"
+Bag.made = 0
 
 NAMESPACE = {
     "array": np.zeros(2),
     "arrays": [np.zeros(2), np.zeros(2)],
     "bag": Bag(),
+    "Bag": Bag,
     "by_key": defaultdict(list, x=[1]),
     "bytes": bytearray(2),
     "empty": defaultdict(list),
@@ -44,6 +46,9 @@ NAMESPACE = {
     ("source", "private"),
     [
         ("queue.append(1); queue.clear()", {"queue": "deque"}),
+        ("bag.count += 1; Bag.made += 1", {"bag.count": "int", "Bag.made": "int"}),
+        ("bag.array += 1; bag.new += 1; array.size += 1", {}),
+        ("def add(): bag.count += 1", {}),
         ("nested['x']['y'][0] = 3", {"nested['x']['y']": "list"}),
         ("nested['new'] = 3", {"nested": "dict"}),
         ("by_key['x'].append(rank)", {"by_key['x']": "list"}),

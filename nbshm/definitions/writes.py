@@ -1,6 +1,6 @@
 """Which of the notebook's values a cell writes into: items, attributes, calls of methods that change.
 
-And to which of its names it adds: `total += x`, `total = total + x`.
+And to which of its names and attributes it adds: `total += x`, `total = total + x`, `box.total += x`.
 """
 
 from __future__ import annotations
@@ -37,23 +37,25 @@ class Write:
 
 
 def writes(tree: ast.Module) -> list[Write]:
-    """Return the writes of a cell: `x[i] = ...`, `x.loc[i] = ...`, `x.a.append(...)`, `x += ...`."""
+    """Return the writes of a cell: `x[i] = ...`, `x.loc[i] = ...`, `x.a.append(...)`, `x.a += ...`."""
     nodes = list(ast.walk(tree))
     updated = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
     into = [write for node in nodes for write in _writes(node, is_updated=id(node) in updated)]
-    return into + [Write(name=name, steps=(), text=name, binds=True) for name in _added_to(tree)]
+    return [*into, *_added_to(tree)]
 
 
-def _added_to(node: ast.AST) -> Iterator[str]:
-    """Yield the names that are bound to something made of their value, except in functions and classes."""
+def _added_to(node: ast.AST) -> Iterator[Write]:
+    """Yield names and attributes that are bound to something made of their value, outside of definitions."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
             return
         case ast.AugAssign(target=ast.Name(id=name)):
-            yield name
+            yield Write(name=name, steps=(), text=name, binds=True)
+        case ast.AugAssign(target=ast.Attribute() as target):
+            yield from _into(target)
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp(left=left, right=right)):
             if any(isinstance(side, ast.Name) and side.id == name for side in (left, right)):
-                yield name
+                yield Write(name=name, steps=(), text=name, binds=True)
     for child in ast.iter_child_nodes(node):
         yield from _added_to(child)
 

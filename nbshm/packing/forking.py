@@ -23,7 +23,7 @@ from nbshm.definitions.states import attributes_of_class
 from nbshm.jobs import Cell, Program, State, Tail
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.ownership.contents import tensors_and_arrays
-from nbshm.notebook import Notebook
+from nbshm.notebook import IPYTHON_NAMES, Notebook
 from nbshm.options import OptionError, Options
 from nbshm.packing import Needs, Packed, Reference
 from nbshm.packing.reached_code import definitions_behind
@@ -148,7 +148,8 @@ def _needed(names: Iterable[str], namespace: dict[str, Any]) -> tuple[set[str], 
 
     And the classes that are behind them.
     """
-    waiting, needed, classes, seen = list(names), set[str](), list[type](), set[int]()
+    waiting = [name for name in names if name not in IPYTHON_NAMES]
+    needed, classes, seen = set[str](), list[type](), set[int]()
     while waiting:
         name = waiting.pop()
         if name in needed or name not in namespace:
