@@ -191,6 +191,22 @@ def test_a_bar_of_the_notebook_is_the_ranks_progress_and_stays_the_notebooks(
     assert forking.value("bar.n") == 1
 
 
+def test_names_of_ipythons_need_nothing_of_the_notebook(forking: Kernel) -> None:
+    forking.run("def shell(): return type(get_ipython()).__name__").check()
+    reply = forking.run(f"{HEAD}\nshell()").check()
+    assert reply.text.strip() == "['WorkerShell', 'WorkerShell']"
+
+
+def test_a_bar_with_a_file_of_its_own_stays_what_it_is(forking: Kernel) -> None:
+    pytest.importorskip("tqdm")
+    forking.run(
+        "from tqdm.std import tqdm\nlog = open('bar.log', 'w+')\nbar = tqdm(total=4, file=log)"
+    ).check()
+    forking.run(f"{HEAD}\nif rank == 0: bar.update(4); bar.close(); log.flush()").check()
+    assert "4/4" in (forking.directory / "bar.log").read_text()
+    forking.run("bar.close(); log.close()").check()
+
+
 def test_a_pool_in_a_forked_rank_knows_the_notebook(forking: Kernel) -> None:
     forking.run("def square(x):\n    return x * x").check()
     source = "import multiprocessing\nwith multiprocessing.get_context('spawn').Pool(1) as pool:\n"
@@ -208,12 +224,13 @@ def test_what_a_forked_rank_starts_leaves_the_kernels_keeper_alone(
         "(nbshm.extension.current_session().launcher.keeper)"
     )
     directories = "sorted(name for name in os.listdir(tempfile.gettempdir()) if name.startswith('nbshm-'))"
-    forking.run("import nbshm, os, tempfile")
+    forking.run("import nbshm, os, tempfile; tempfile.tempdir = os.getcwd()")
     before = forking.value(keeper), forking.value(directories)
     assert before[0][1:] == (None, ["keeper"])
     source = f"import multiprocessing\nwith multiprocessing.get_context('{start_method}').Pool(1) as pool:\n"
     forking.run(f"{HEAD}\n{source}    pool.map(abs, [1, 2])").check()
     assert (forking.value(keeper), forking.value(directories)) == before
+    forking.run("tempfile.tempdir = None")
 
 
 def test_ipythons_syntax_and_exit_are_the_ranks_own_not_the_kernels(forking: Kernel) -> None:

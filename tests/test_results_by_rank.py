@@ -208,3 +208,12 @@ Made(rank), add
     notebook.run(f"%%parallel nprocs=2{source}").check()
     assert notebook.value("[(made.scaled(), add(1)) for made, add in _]") == [(0, 1), (10, 2)]
     assert notebook.value("['FACTOR' in globals(), 'rank' in globals(), 'math' in globals()]") == [False] * 3
+
+
+def test_a_rank_gives_back_its_own_of_what_each_process_has_one_of(shared_notebook: Kernel) -> None:
+    shared_notebook.run("import os, random, nbshm").check()
+    body = "os.environ['OF_THE_RANK'] = str(rank); random.seed(rank)\nos.environ, random._inst"
+    shared_notebook.run(f"%%parallel nprocs=2\n{body}").check()
+    given = "[(environ['OF_THE_RANK'], generator.random()) for environ, generator in nbshm.last.results]"
+    expected = "[(str(rank), random.Random(rank).random()) for rank in range(2)]"
+    assert shared_notebook.value(f"{given} == {expected}")

@@ -50,9 +50,10 @@ def home_of_the_only_one(value: Any) -> tuple[str, str] | None:
     return home if home is not None and vars(module or object).get(home[1]) is value else None
 
 
-def reduce_the_only_one(home: tuple[str, str]) -> Reduced:
-    """Reduce such an object to the receiver's own."""
-    return _found_at, home
+def reduce_the_only_one(value: Any) -> Reduced | None:
+    """Reduce such an object to the receiver's own; None for any other."""
+    home = home_of_the_only_one(value)
+    return None if home is None else (_found_at, home)
 
 
 def _found_at(module: str, name: str) -> Any:
@@ -62,6 +63,7 @@ def _found_at(module: str, name: str) -> Any:
 def reducers() -> dict[type, Callable[[Any], Reduced]]:
     """Return a reducer for each type of such objects."""
     found: dict[type, Callable[[Any], Reduced]] = {
+        **dict.fromkeys(_SENTINELS, _reduce_sentinel),
         typing.NewType: _reduce_new_type,
         typing.ParamSpec: _reduce_parameters,
         functools.cached_property: _reduce_cached_property,
@@ -74,6 +76,10 @@ def reducers() -> dict[type, Callable[[Any], Reduced]]:
     if hasattr(typing, "TypeVarTuple"):  # of Python 3.11
         found[typing.TypeVarTuple] = _reduce_parameters
     return found
+
+
+def _reduce_sentinel(sentinel: Any) -> Reduced:
+    return getattr, (dataclasses, _SENTINELS[type(sentinel)])
 
 
 def _reduce_new_type(new: Any) -> Reduced:
@@ -130,7 +136,7 @@ def _reduce_local(local: threading.local) -> Reduced:
 def _reduce_weak_reference(reference: weakref.ref[Any]) -> Reduced:
     """Refer to the same object where it arrives, if anything else there holds it."""
     target = reference()
-    return (_dead, ()) if target is None else (weakref.ref, (target,))
+    return (_dead, ()) if target is None else (weakref.ref, (target, reference.__callback__))
 
 
 def _dead() -> weakref.ref[Any]:

@@ -41,7 +41,7 @@ class ArrayReducer:
         return rebuild_array, self._described(array, shared=self.is_shared(array))
 
     def row(self, row: np.void) -> Reduced:
-        """Reduce a row of a structured array, or what else is a view though it is no array."""
+        """Reduce a row of a structured array, which is a view of that."""
         if row.dtype.hasobject or row.flags.owndata or not self.is_shared(row):
             return row.__reduce__()  # type: ignore[return-value]  # as above
         return rebuild_row, self._described(np.asarray(row), shared=True)

@@ -8,11 +8,11 @@ from typing import Any
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.ownership.reach import Walk, is_array_or_view_kind, is_of_notebook
-from nbshm.memory.picklers import ValuePickler
+from nbshm.memory.picklers import OutwardPickler
 from nbshm.memory.reducers import Reducer, reducers
 
 
-class CapturingPickler(ValuePickler):
+class CapturingPickler(OutwardPickler):
     """Pickles the notebook's values; `buffers` holds the memory that they lie in.
 
     `others` are reducers for what is not memory.
@@ -26,6 +26,7 @@ class CapturingPickler(ValuePickler):
         found.update(others)
         self._own_arrays = own
         self._walk = Walk(is_array_or_view_kind)
+        self._kinds: dict[int, tuple[type, bool]] = {}
         super().__init__(reference=reference, reducers=found)
 
     def dump(self, value: Any) -> None:
@@ -35,11 +36,16 @@ class CapturingPickler(ValuePickler):
 
     def reducer_override(self, value: Any) -> Any:
         """Take for the notebook's own what its classes, functions and objects hold, wherever these are."""
-        kind = type(value)
-        is_new = not self._walk.has_met(value)
-        if is_new and (issubclass(kind, (type, FunctionType)) or is_of_notebook(kind)):
+        if not self._walk.has_met(value) and self._is_ours(type(value)):
             self._note_arrays([value])
         return super().reducer_override(value)
+
+    def _is_ours(self, kind: type) -> bool:
+        known = self._kinds.get(id(kind))
+        if known is None:
+            is_ours = issubclass(kind, (type, FunctionType)) or is_of_notebook(kind)
+            known = self._kinds[id(kind)] = kind, is_ours  # the class is kept, so that no other gets its id
+        return known[1]
 
     def _note_arrays(self, values: Iterable[Any]) -> None:
         self._own_arrays.update((id(array), array) for array in self._walk.reach(values))

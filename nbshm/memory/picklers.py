@@ -67,9 +67,6 @@ class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ca
             reduced = self._reference(value)
             if reduced is not NotImplemented:
                 return reduced
-        home = standard_objects.home_of_the_only_one(value)
-        if home is not None:
-            return standard_objects.reduce_the_only_one(home)
         if kind is _ARRAY_TYPE and value is value._type_ * value._length_:
             return operator.mul, (value._type_, value._length_)
         return super().reducer_override(value)
@@ -102,7 +99,16 @@ class ValuePickler(PlainPickler):
         return super().reducer_override(value) if reduce is None or callable(value) else reduce(value)
 
 
-class ChildPickler(ValuePickler):
+class OutwardPickler(ValuePickler):
+    """Pickles for a process that has its own of what there is one of in each: generators, `os.environ`."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Refer to the receiver's own of such objects."""
+        reduced = standard_objects.reduce_the_only_one(value)
+        return super().reducer_override(value) if reduced is None else reduced
+
+
+class ChildPickler(OutwardPickler):
     """Pickles for children of plain multiprocessing, whose work is not known.
 
     Tensors are left to torch's reducers and arrays are copied, as is plain. A child is not sent more than

@@ -148,11 +148,11 @@ def _needed(names: Iterable[str], namespace: dict[str, Any]) -> tuple[set[str], 
 
     And the classes that are behind them.
     """
-    waiting = [name for name in names if name not in IPYTHON_NAMES]
+    waiting = list(names)
     needed, classes, seen = set[str](), list[type](), set[int]()
     while waiting:
         name = waiting.pop()
-        if name in needed or name not in namespace:
+        if name in needed or name in IPYTHON_NAMES or name not in namespace:
             continue
         needed.add(name)
         for definition in definitions_behind(namespace[name], namespace, seen):

@@ -17,6 +17,7 @@ from nbshm.worker.ranks import Claimed
 
 _FILE = 4  # the place of `file` among the arguments
 _REPORT = "_nbshm_report"
+_STANDARD = frozenset({"stdout", "stderr", "<stdout>", "<stderr>"})  # as a kernel and a terminal name them
 # What a bar of `tqdm.notebook` has in place of a plain one's: widgets, which have no front end here.
 _WIDGETS = (
     "__init__",
@@ -80,8 +81,9 @@ class Bars:
 
     def _adopt(self, bar: Any) -> None:
         """Tell of a bar from before, which would write to the notebook's terminal, or to its widget."""
-        bar.fp, bar.gui = Nowhere(), False
-        setattr(bar, _REPORT, self._reports.report())
+        if getattr(bar.fp, "name", None) in _STANDARD:
+            bar.fp, bar.gui = Nowhere(), False
+            setattr(bar, _REPORT, self._reports.report())
 
     def _is_told(self, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
         ours = options.get("file") in (None, sys.stdout, sys.stderr) and not options.get("gui")

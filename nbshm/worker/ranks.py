@@ -97,7 +97,8 @@ class Rank:
         if any(loop.is_under_way for loop in self._open_loops):
             raise RuntimeError(
                 "claim: it is in the loop of another claim. Ranks come to it more or less often, and their "
-                "k-th claims must be given the same. Claim pairs of both, or use a plain loop."
+                "k-th claims must be given the same. Claim pairs of both, or use a plain loop. "
+                "(If that loop was left, let go of what it went through.)"
             )
         source, loop = source_of(iterable), next(self._claims)
         report = self.loops.report(total=source.length, shared=loop)

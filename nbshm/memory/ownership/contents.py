@@ -47,13 +47,16 @@ def _found(value: Any) -> Iterator[Any]:
     memory, torch = _memory_kinds(), sys.modules.get("torch")
     of_torch = _kinds_of_torch()
     modules, optimizers = of_torch[:1], of_torch[1:]
+    scripted: Any = getattr(sys.modules.get("torch.jit"), "ScriptModule", ())
     of_libraries = []
     known = (*memory, *of_torch)
     for part in reachable([value], lambda kind: issubclass(kind, known) or is_of_libraries(kind)):
         if issubclass(type(part), memory):
             yield part
         elif issubclass(type(part), modules):
-            yield from [*part.parameters(), *part.buffers()]
+            # Of a compiled module nothing is an attribute; what others have is reached itself.
+            recurse = issubclass(type(part), scripted)
+            yield from [*part.parameters(recurse), *part.buffers(recurse)]
         elif issubclass(type(part), optimizers):
             yield from reachable([part.state, part.param_groups], lambda kind: issubclass(kind, memory))
         else:

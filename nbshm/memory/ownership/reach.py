@@ -256,8 +256,8 @@ def _is_open(kind: type) -> bool:
 
 def _modules() -> tuple[type, ...]:
     """Return the class of torch's modules, whose tensors are shared whoever has written them."""
-    torch = sys.modules.get("torch")
-    return (torch.nn.Module,) if torch else ()
+    module = getattr(sys.modules.get("torch.nn"), "Module", None)  # another thread may be importing it
+    return () if module is None else (module,)
 
 
 def _is_dataclass(kind: type) -> bool:
