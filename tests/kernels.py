@@ -71,8 +71,11 @@ class Kernel:
         return self.finish(self.send(source), timeout=timeout)
 
     def send(self, source: str) -> str:
-        """Start a cell without waiting for it."""
-        return self.client.execute(source, allow_stdin=False)
+        """Start a cell without waiting for it.
+
+        A kernel that has told of an error refuses for a moment what comes in, unless it is told to go on.
+        """
+        return self.client.execute(source, allow_stdin=False, stop_on_error=False)
 
     def finish(
         self, message_id: str, *, timeout: float = 60, until: str | None = None, reply: Reply | None = None
