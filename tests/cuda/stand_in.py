@@ -37,7 +37,7 @@ def ones(count: int) -> torch.Tensor:
 def allocated() -> int:
     """Return the bytes of this process that are neither dropped nor in limbo, as `torch.cuda` does."""
     _collect()
-    return sum(path.stat().st_size for path in _allocated)
+    return sum(path.stat().st_size for path in list(_allocated))
 
 
 def is_on_cuda(storage: torch.UntypedStorage) -> bool:
@@ -103,7 +103,7 @@ def _release(counter_file: bytes, counter: int) -> None:
 
 
 def _synchronize(_: object = None) -> None:
-    for path in _allocated:
+    for path in list(_allocated):  # a queue's thread may allocate meanwhile
         _finished(path).touch()
 
 
