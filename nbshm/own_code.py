@@ -16,3 +16,8 @@ _LIBRARIES = tuple(
 def is_library(filename: str) -> bool:
     """Tell whether code is not the person's own: installed, of Python itself, or not in any file."""
     return filename.startswith((*_LIBRARIES, "<frozen "))
+
+
+def is_the_persons(filename: str) -> bool:
+    """Tell whether code is the person's: neither nbshm's own nor a library's."""
+    return not (filename.startswith(OWN_DIRECTORY) or is_library(filename))

@@ -6,7 +6,7 @@ import sys
 import threading
 from types import FrameType
 
-from nbshm.own_code import OWN_DIRECTORY, is_library
+from nbshm.own_code import is_the_persons
 
 _CALLERS = frozenset({"run", "mapstar", "starmapstar"})
 """What calls compiled code in a thread, an executor, a pool of threads, whose other functions wait."""
@@ -30,7 +30,7 @@ def _may_be_at_work(innermost: FrameType) -> bool:
         return innermost.f_code.co_name in _CALLERS
     while frame is not None:
         filename = frame.f_code.co_filename
-        if _package(frame) == "torch" or not (is_library(filename) or filename.startswith(OWN_DIRECTORY)):
+        if _package(frame) == "torch" or is_the_persons(filename):
             return True
         frame = frame.f_back
     return False

@@ -27,7 +27,7 @@ from nbshm.memory.shared.limits import Room, largest_file, memory_left, shared_m
 from nbshm.memory.shared.segments import Segments
 from nbshm.memory.tensors import strategies  # the module: its own import of torch may be what has led here
 from nbshm.memory.tensors.storages import storage_over, swap
-from nbshm.own_code import OWN_DIRECTORY, is_library
+from nbshm.own_code import is_the_persons
 from nbshm.replacing import Replacement
 
 Reduced: TypeAlias = tuple[Any, ...]
@@ -164,13 +164,9 @@ def _level_of_the_person() -> int:
     """Return how many calls up from here the person's code is; one more than there are if it is not there."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # the documented way
     level = 1
-    while frame is not None and not _is_the_persons(frame.f_code.co_filename):
+    while frame is not None and not is_the_persons(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def _is_the_persons(filename: str) -> bool:
-    return not (filename.startswith(OWN_DIRECTORY) or is_library(filename))
 
 
 def _want_of_descriptors() -> str:
