@@ -53,7 +53,7 @@ class Streamed:
         self._drop(position - self.position)
 
     def has_ended(self) -> bool:
-        """Tell whether there are no items after those that have been asked for."""
+        """Tell whether there are no items after those that have been asked for; asks for one more."""
         return not self._next(1)
 
     def _next(self, number: int) -> list[Any]:

@@ -141,14 +141,17 @@ class Rank:
             length = loop.length
         if length is not None:
             source.skip_to(length)
-        here = source.position if source.has_ended() else source.position + 1
+        has_more = not source.has_ended()
+        here = source.position
         with self._board.loop(number) as loop:
-            self._check_length(here, loop.count(self.number, here), loop.counted_by)
+            self._check_length(here, loop.count(self.number, here), loop.counted_by, has_more=has_more)
 
-    def _check_length(self, here: int, there: int, other: int) -> None:
+    def _check_length(self, here: int, there: int, other: int, *, has_more: bool = False) -> None:
         if here != there:
+            # Who has more does not go through the rest to count it: there may be no end to that.
+            number = f"more than {there}" if has_more else here
             raise ValueError(
-                f"claim: rank {self.number} has {here} items, rank {other} has {there}. "
+                f"claim: rank {self.number} has {number} items, rank {other} has {there}. "
                 "The first, second, ... claim of each rank must be given the same items in the same order."
             )
 

@@ -162,15 +162,32 @@ def test_the_items_that_a_rank_works_at_are_known_until_it_leaves_the_loop():
     board.close()
 
 
-@pytest.mark.parametrize("make", ["range({n})", "(i for i in range({n}))"])
-def test_ranks_with_different_lengths_are_told_both(make):
-    items = make.format(n="10 + 2 * rank")
+@pytest.mark.parametrize(
+    ("items", "more"),
+    [("range(10 + 2 * rank)", "12"), ("(i for i in range(10 + 2 * rank))", "(12|more than 10)")],
+)
+def test_ranks_with_different_lengths_are_told_both(items, more):
     code = f"try:\n  list(claim({items}))\nexcept ValueError as error: result = str(error)"
     told = [text for text in results(code, nprocs=2) if text is not None]
     assert told
-    assert all(re.search("rank 0 has 10", text) and re.search("rank 1 has 1[12]", text) for text in told), (
-        told
+    for text in told:
+        assert re.search(r"rank 0 has 10\b", text), text
+        assert re.search(rf"rank 1 has {more}\b", text), text
+
+
+@pytest.mark.parametrize("taken", [0, 11])
+def test_who_has_more_items_than_the_others_is_told_so_wherever_it_stands(taken):
+    board = Board(os.memfd_create("board"), 2)
+    few, many = (
+        Rank(number, 2, say=lambda _: None, wait_release=lambda: None, board=board) for number in range(2)
     )
+    rest = iter(many.claim(iter(range(12))))
+    for _ in range(taken):  # one at a time, as long as nobody knows the length
+        next(rest)
+    assert len(list(few.claim(iter(range(10))))) == 10 - min(taken, 10)
+    with pytest.raises(ValueError, match="rank 1 has more than 10 items, rank 0 has 10"):
+        list(rest)
+    board.close()
 
 
 @pytest.mark.parametrize("items", ["{1, 2}", "frozenset([1])"])
