@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
+from types import ModuleType
+from typing import Any
 
 OWN_DIRECTORY = os.path.join(os.path.dirname(__file__), "")  # noqa: PTH118, PTH120  # compared with co_filename, a str
 
@@ -12,12 +15,32 @@ _LIBRARIES = tuple(
     for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 
+# Wherever these are: a person's own, Debian's and those on PYTHONPATH are in none of the directories above.
+_INSTALLED = tuple(os.path.join(os.sep, name, "") for name in ("site-packages", "dist-packages"))  # noqa: PTH118  # as above
+
+_dictionary_of = vars(ModuleType)["__dict__"].__get__  # a module may load itself when it is asked for it
+
 
 def is_library(filename: str) -> bool:
     """Tell whether code is not the person's own: installed, of Python itself, or not in any file."""
-    return filename.startswith((*_LIBRARIES, "<frozen "))
+    return filename.startswith((*_LIBRARIES, "<frozen ")) or any(part in filename for part in _INSTALLED)
 
 
 def is_the_persons(filename: str) -> bool:
     """Tell whether code is the person's: neither nbshm's own nor a library's."""
     return not (filename.startswith(OWN_DIRECTORY) or is_library(filename))
+
+
+def is_module_of_the_persons(name: Any) -> bool:
+    """Tell whether a module is the notebook or comes from a file of the person's, by its name.
+
+    A name is whatever stands where one should; no code of the module's runs.
+    """
+    if type(name) is not str:
+        return False
+    file = _file_of(sys.modules.get(name))
+    return name == "__main__" or (type(file) is str and is_the_persons(file))
+
+
+def _file_of(module: Any) -> Any:
+    return _dictionary_of(module).get("__file__") if issubclass(type(module), ModuleType) else None

@@ -1,7 +1,7 @@
 """Which of a cell's writes stay in the ranks: those into values that each rank has a copy of its own of.
 
 What is written into is looked for in the notebook by the steps that the code shows, as far as these go
-through the built-in containers and objects of notebook classes; no code of a value runs here.
+through the built-in containers and objects of the person's classes; no code of a value runs here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from nbshm.definitions.writes import Step, Write
+from nbshm.own_code import is_module_of_the_persons
 
 _MAPPINGS = frozenset({dict, collections.Counter, collections.defaultdict, collections.OrderedDict})
 _SEQUENCES = frozenset({list, tuple, collections.deque})
@@ -70,7 +71,8 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
     """Yield what a step may lead to from a value."""
     how, key = step
     kind = type(value)
-    is_own = _home(value if issubclass(kind, type) else kind) == "__main__" or kind is SimpleNamespace
+    home = _home(value if issubclass(kind, type) else kind)
+    is_own = is_module_of_the_persons(home) or kind is SimpleNamespace
     attributes = getattr(value, "__dict__", {}) if is_own else {}
     match how:
         case "attribute" if key in attributes:

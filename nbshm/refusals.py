@@ -12,7 +12,7 @@ from typing import Any, Literal
 from nbshm.attributes import attribute
 from nbshm.errors import CannotSend
 from nbshm.failures.chains import safe_message
-from nbshm.own_code import is_library
+from nbshm.own_code import is_module_of_the_persons
 from nbshm.words import with_article
 
 _DEPTH = 12
@@ -143,8 +143,7 @@ def _holder(whole: Culprit) -> tuple[str, Any] | None:
     home = _home(whole.value)
     if home in _FILLED_BY_PEOPLE:
         return whole.holder
-    file = attribute(sys.modules.get(home), "__file__")
-    is_own = home == "__main__" or home not in sys.modules or (isinstance(file, str) and not is_library(file))
+    is_own = home not in sys.modules or is_module_of_the_persons(home)
     return None if is_own else whole.holder or (whole.path, whole.value)
 
 

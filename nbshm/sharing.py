@@ -70,7 +70,7 @@ def share(x: T) -> T:
     """Move the memory of a tensor, an array, a module, or of what holds some, to shared memory now.
 
     A parallel cell does so when it first uses them; done before, that cell does not have to. What lies in
-    shared memory already stays. Lists, dictionaries, dataclasses and objects of notebook classes may be
+    shared memory already stays. Lists, dictionaries, dataclasses and objects of your classes may be
     nested; of a module or an optimizer all parameters, buffers and states are moved. Returned is `x` itself,
     or for an array the shared array that takes its place.
 
@@ -128,7 +128,7 @@ def empty(
     """Make an array in shared memory, with anything in it.
 
     `shape`, `dtype` and `order` are those of `numpy.empty`. A parallel cell uses it without a copy; views of
-    it are shared like itself, in lists and objects of notebook classes too.
+    it are shared like itself, in lists and objects of your classes too.
 
     Raises
     ------

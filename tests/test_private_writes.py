@@ -20,6 +20,14 @@ class Bag:
         self.items, self.arrays, self.count, self.array = [1], {"a": np.zeros(2)}, 0, np.zeros(2)
 
 
+class FileBag(Bag):
+    pass
+
+
+class LibraryBag(Bag):
+    __module__ = "numpy"
+
+
 Bag.__module__ = "__main__"
 Bag.made = 0
 
@@ -31,7 +39,9 @@ NAMESPACE = {
     "by_key": defaultdict(list, x=[1]),
     "bytes": bytearray(2),
     "empty": defaultdict(list),
+    "file_bag": FileBag(),
     "frame": pd.DataFrame({"a": [1.0, 2.0]}),
+    "library_bag": LibraryBag(),
     "nested": {"x": {"y": [1, 2]}, "a": np.zeros(2)},
     "numbers": array.array("d", [0.0]),
     "objects": np.array([np.zeros(2), None], dtype=object),
@@ -66,6 +76,7 @@ NAMESPACE = {
         ("sparse[rank, rank] = 1", {"sparse": "csr_array"}),
         ("objects[0][rank] = 1", {"objects": "object array"}),
         ("bag.items.append(1)", {"bag.items": "list"}),
+        ("file_bag.items.append(1)", {"file_bag.items": "list"}),
         ("arrays[rank] = 1", {"arrays": "list"}),
         ("so_far += rank", {"so_far": "float"}),
         ("so_far = rank - so_far", {"so_far": "float"}),
@@ -88,6 +99,7 @@ def test_a_write_into_what_each_rank_has_a_copy_of_is_private(source, private):
         "array += 1",
         "array = array + 1",
         "bag.arrays['a'] += 1",
+        "library_bag.items.append(1)",
         "unknown[0] = 1; nested['unknown'][0] = 1; bag.unknown[0] = 1; queue[0].x[5] = 1",
     ],
 )

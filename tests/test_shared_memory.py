@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from kernels import Kernel
 
 
@@ -19,6 +20,38 @@ def test_what_is_shared_ahead_is_used_as_it_is(shared_notebook: Kernel):
     assert shared_notebook.value("(id(grid), id(made), weights.weight.data_ptr()) == before")
     assert shared_notebook.value("(tail.tolist(), made.tolist())") == ([-1, -1, 5], [[1, 1], [2, 2]])
     assert shared_notebook.value("weights.weight.tolist()") == [[7, 7], [7, 7]]
+
+
+SIMULATION = """
+import numpy as np
+class Base:
+    def __init__(self): self.grid = np.zeros(3)
+class Sim(Base):
+    __slots__ = ("log",)
+    def step(self, index): self.grid[index] += 1
+class Failure(Exception): pass
+ready = Sim()
+"""
+
+
+@pytest.mark.parametrize("start_method", ["forkserver", "fork"])
+def test_what_objects_of_a_local_modules_classes_hold_is_shared(shared_notebook: Kernel, start_method: str):
+    name = f"simulation_{start_method}"
+    (shared_notebook.directory / f"{name}.py").write_text(SIMULATION)
+    shared_notebook.run(
+        f"import numpy as np, nbshm\nfrom {name} import Failure, Sim, ready\n"
+        "sim, sims, failure, step = Sim(), {'a': [Sim()]}, Failure(np.zeros(3)), Sim().step\n"
+        "class Sub(Sim): pass\nsub = Sub()"
+    ).check()
+    shared_notebook.run(
+        f"%%parallel nprocs=2 start_method={start_method}\n"
+        "for each in (sim, sims['a'][0], ready, sub): each.step(rank)\n"
+        "step(rank); failure.args[0][rank] = 1"
+    ).check()
+    grids = "sim.grid, sims['a'][0].grid, ready.grid, sub.grid, step.__self__.grid, failure.args[0]"
+    assert shared_notebook.value(f"[grid.tolist() for grid in ({grids})]") == [[1, 1, 0]] * 6
+    shared_notebook.run("assert nbshm.share(sim) is sim").check()
+    assert _row(shared_notebook, "sim").endswith(" moved")
 
 
 def test_a_worker_shares_what_its_own_children_then_see(shared_notebook: Kernel):

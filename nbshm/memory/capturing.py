@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.ownership.reach import Walk, is_array_or_view_kind, is_of_notebook
+from nbshm.memory.ownership.reach import Walk, is_array_or_view_kind, is_own
 from nbshm.memory.picklers import OutwardPickler
 from nbshm.memory.reducers import Reducer, reducers
 
@@ -43,7 +43,7 @@ class CapturingPickler(OutwardPickler):
     def _is_ours(self, kind: type) -> bool:
         known = self._kinds.get(id(kind))
         if known is None:
-            is_ours = issubclass(kind, (type, FunctionType)) or is_of_notebook(kind)
+            is_ours = issubclass(kind, (type, FunctionType)) or is_own(kind)
             known = self._kinds[id(kind)] = kind, is_ours  # the class is kept, so that no other gets its id
         return known[1]
 

@@ -1,9 +1,9 @@
 """Which arrays are the notebook's own: those that its names, plain containers and own objects hold.
 
-Their memory is shared, so that what a worker writes is seen in the notebook. An array inside another
-library's object (a frame, an estimator) is not reached here, and travels as a snapshot: such an object is
-never half changed behind its back.
-
+Their memory is shared, so that what a worker writes is seen in the notebook. Own objects are those of
+classes that the person wrote, in the notebook or in a file. An array inside another library's object (a
+frame, an estimator) is not reached here, and travels as a snapshot: such an object is never half changed
+behind its back.
 No code of the values runs here: a lazy object would act on it, or raise. Types are looked at, never
 `__class__`; containers are read as what they are built on; attributes as they are stored.
 """
@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
+
+from nbshm.own_code import is_module_of_the_persons
 
 # By id, because a metaclass may make classes that can't be hashed.
 _ATOMS = frozenset(map(id, (bool, int, float, complex, str, bytes, bytearray, type(None), range, slice)))
@@ -131,8 +133,13 @@ def is_of_notebook(kind: type) -> bool:
     return any(_members_of(base).get("__module__") == "__main__" for base in _mro_of(kind))
 
 
+def is_own(kind: type) -> bool:
+    """Tell whether a class is the person's, of the notebook or a file, or derived from one that is."""
+    return any(is_module_of_the_persons(_members_of(base).get("__module__")) for base in _mro_of(kind))
+
+
 def is_plain_kind(kind: type) -> bool:
-    """Tell whether objects of a class are plain data, plain containers, or the notebook's own."""
+    """Tell whether objects of a class are plain data, plain containers, or the person's own."""
     if issubclass(kind, (type, BaseException)):
         return False
     return id(kind) in _ATOMS or issubclass(kind, (dict, *_CONTAINERS)) or _layout(kind).has_attributes
@@ -206,7 +213,7 @@ def _contents(value: Any, kind: type) -> Iterable[Any]:
             return base.__iter__(value)
     if kind is types.FunctionType:
         return _of_function(value)
-    if issubclass(kind, type):
+    if issubclass(kind, type):  # a file's is imported afresh, with all that is set on it
         return _members_of(value).values() if is_of_notebook(value) else ()
     if issubclass(kind, BaseException):
         return _of_exception(value, kind)
@@ -227,9 +234,9 @@ def _of_function(function: types.FunctionType) -> Iterator[Any]:
 
 
 def _of_exception(error: BaseException, kind: type) -> tuple[Any, ...]:
-    """Return the arguments of an exception of a notebook class."""
+    """Return the arguments of an exception of an own class."""
     arguments: tuple[Any, ...] = vars(BaseException)["args"].__get__(error, kind)
-    return arguments if is_of_notebook(kind) else ()
+    return arguments if is_own(kind) else ()
 
 
 def _layout(kind: type) -> _Layout:
@@ -250,8 +257,8 @@ def _layout(kind: type) -> _Layout:
 
 
 def _is_open(kind: type) -> bool:
-    """Tell whether attributes of its objects are the notebook's: in its own classes, dataclasses, modules."""
-    return is_of_notebook(kind) or _is_dataclass(kind) or issubclass(kind, (*_WRAPPERS, *_modules()))
+    """Tell whether attributes of its objects are the notebook's: in own classes, dataclasses, modules."""
+    return is_own(kind) or _is_dataclass(kind) or issubclass(kind, (*_WRAPPERS, *_modules()))
 
 
 def _modules() -> tuple[type, ...]:

@@ -1,4 +1,4 @@
-"""How optimizers of torch and of notebook classes travel: with all their attributes, as other objects do.
+"""How optimizers of torch and of own classes travel: with all their attributes, as other objects do.
 
 Their own pickling leaves out what is neither default, state nor parameter group: a hook, what a class derived
 from one has, the mark by which a scheduler knows that the optimizer comes before it. Other libraries' may
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from torch.optim import Optimizer
 
-from nbshm.memory.ownership.reach import is_of_notebook
+from nbshm.memory.ownership.reach import is_own
 
 Reduced: TypeAlias = tuple[Any, ...]
 
@@ -24,7 +24,7 @@ def of_class(kind: type) -> Callable[[Any], Reduced] | None:
     """Return the reducer of such a class, unless it pickles itself; None for all others."""
     if not issubclass(kind, Optimizer) or kind in copyreg.dispatch_table:
         return None
-    is_one = kind.__module__.startswith("torch.optim.") or is_of_notebook(kind)
+    is_one = kind.__module__.startswith("torch.optim.") or is_own(kind)
     pickles_itself = any(getattr(kind, name) is not getattr(object, name) for name in _WAYS)
     return _reduce if is_one and not pickles_itself and kind.__getstate__ is Optimizer.__getstate__ else None
 

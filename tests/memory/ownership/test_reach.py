@@ -3,7 +3,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import importlib
+import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,10 +118,36 @@ def test_what_libraries_hold_is_not_reached():
     class LibraryError(Exception):
         pass
 
+    Frame.__module__ = LibraryError.__module__ = "numpy"
     assert reached(Frame(), LibraryError(A), Frame().__init__) == set()
 
 
-def test_no_code_of_the_values_runs():
+MODULE = """
+import numpy as np
+class Own:
+    table = np.ones(1)
+    def __init__(self, array): self.array = array
+class OwnError(Exception): pass
+def function(argument=np.ones(1)): pass
+"""
+
+
+@pytest.mark.parametrize(("directory", "is_own"), [("beside", True), ("lib/site-packages", False)])
+def test_objects_of_classes_in_files_of_the_persons_are_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str, *, is_own: bool
+):
+    place, name = tmp_path / directory, f"beside_a_notebook_{is_own}"
+    place.mkdir(parents=True)
+    (place / f"{name}.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(place)
+    module = importlib.import_module(name)
+    derived = type("Derived", (module.Own,), {"__module__": "elsewhere"})
+    for value in (module.Own(A), module.OwnError(A), derived(A), module.Own(A).__init__):
+        assert reached(value) == ({id(A)} if is_own else set())
+    assert reached(module.Own, module.function) == set()  # these a worker imports afresh
+
+
+def test_no_code_of_the_values_runs(monkeypatch: pytest.MonkeyPatch):
     class Unhashable(type):
         __hash__ = None
 
@@ -151,6 +180,20 @@ def test_no_code_of_the_values_runs():
         @property
         def args(self) -> Any:
             raise RuntimeError("args")
+
+    def lazy(name: str) -> Any:
+        raise RuntimeError(name)
+
+    class WithoutFile:
+        __module__ = "without_file"
+
+    class Nowhere:
+        __module__ = property(lazy)
+
+    without_file = types.ModuleType("without_file")
+    without_file.__getattr__ = lazy
+    monkeypatch.setitem(sys.modules, "without_file", without_file)
+    assert reached(WithoutFile(), Nowhere()) == set()
 
     odd = ours(Odd)()
     object.__getattribute__(odd, "__dict__")["array"] = A
