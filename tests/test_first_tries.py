@@ -234,3 +234,16 @@ def test_a_lock_of_ranks_is_refused_by_plain_multiprocessing(shared_notebook: Ke
     reply = shared_notebook.run("pickle.loads(pickle.dumps(nbshm.lock()))")
     assert reply.error is not None
     assert "Use a lock of multiprocessing" in reply.error[1]
+
+
+@pytest.mark.parametrize("start_method", ["forkserver", "spawn", "fork"])
+def test_ranks_go_through_the_notebooks_sets_in_one_order(shared_notebook: Kernel, start_method: str) -> None:
+    shared_notebook.run("names = {f'name {number}' for number in range(30)}").check()
+    shared_notebook.run(
+        f"%%parallel nprocs=3 start_method={start_method} out=seeds,orders,shares\nimport os\n"
+        "seeds, orders = os.environ.get('PYTHONHASHSEED'), list(names)\n"
+        "shares = list(nbshm.claim(list(names)))"
+    ).check()
+    assert shared_notebook.value("orders[0] == orders[1] == orders[2]")
+    assert shared_notebook.value("sorted(sum(shares, [])) == sorted(names)")
+    assert shared_notebook.value("seeds") == [None] * 3

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import secrets
 import socket
 import sys
 import warnings
@@ -36,6 +37,8 @@ from nbshm.processes.servers import Server
 from nbshm.processes.trackers import ensure_tracker
 from nbshm.processes.workers import Popen
 from nbshm.worker.life import ForkedWorkerProcess, WorkerProcess
+
+_HASH_SEED = "PYTHONHASHSEED"
 
 
 class Method(Protocol):
@@ -64,7 +67,10 @@ class ForkserverMethod:
 
 
 class SpawnMethod:
-    """Start a new interpreter for the worker."""
+    """Start a new interpreter for the worker; all of them hash strings alike, as those of a forkserver do."""
+
+    def __init__(self) -> None:
+        self._hash_seed = secrets.randbelow(1 << 32)
 
     def starting(self) -> AbstractContextManager[None]:
         """Return a state with interrupts blocked, which is inherited."""
@@ -73,7 +79,7 @@ class SpawnMethod:
 
     def start(self, connection: socket.socket, work: str) -> Popen:
         """Start the interpreter."""
-        return _SpawnPopen(WorkerProcess(connection, work))
+        return _SpawnPopen(WorkerProcess(connection, work), self._hash_seed)
 
 
 class ForkMethod:
@@ -128,9 +134,13 @@ class _ForkserverPopen(popen_forkserver.Popen):
 
 
 class _SpawnPopen(popen_spawn_posix.Popen):
-    """Like its base, with other preparation."""
+    """Like its base, with other preparation, and a seed for the hashes of strings."""
 
     _fds: list[int]
+
+    def __init__(self, worker: WorkerProcess, hash_seed: int) -> None:
+        self._hash_seed = hash_seed
+        super().__init__(worker)
 
     def _launch(self, process_obj: WorkerProcess) -> None:
         data = _pickled(process_obj, self)
@@ -138,7 +148,7 @@ class _SpawnPopen(popen_spawn_posix.Popen):
         child_r, write_end = os.pipe()
         self.finalizer = _closing(self, self.sentinel, write_end)
         try:
-            self.pid = _spawn(child_r, [*self._fds, child_w])
+            self.pid = _spawn(child_r, [*self._fds, child_w], self._hash_seed)
             with open(write_end, "wb", closefd=False) as to_child:  # a descriptor, not a path
                 to_child.write(data)
         finally:
@@ -146,11 +156,24 @@ class _SpawnPopen(popen_spawn_posix.Popen):
                 os.close(fd)
 
 
-def _spawn(pipe: int, fds: list[int]) -> int:
+def _spawn(pipe: int, fds: list[int], hash_seed: int) -> int:
     """Start an interpreter that reads from the pipe what it is to do, and keeps the descriptors."""
     tracker: Any = resource_tracker.getfd()
     command = spawn.get_command_line(tracker_fd=tracker, pipe_handle=pipe)
-    return util.spawnv_passfds(os.fsencode(spawn.get_executable()), command, [*fds, tracker, pipe])
+    command = [*_hashing_alike(hash_seed), *command]
+    return util.spawnv_passfds(os.fsencode(command[0]), command, [*fds, tracker, pipe])
+
+
+def _hashing_alike(seed: int) -> list[str]:
+    """Return the command that a worker's interpreter is started through, unless the person has set a seed.
+
+    The order of a set of strings is to be the same in all ranks, and only the environment that an interpreter
+    starts with can tell it the seed. The kernel's own would be seen by other threads, and by their children;
+    the worker's is made the notebook's before anything of the notebook runs there.
+    """
+    if os.environ.get(_HASH_SEED, "random") != "random":
+        return []
+    return ["/usr/bin/env", f"{_HASH_SEED}={seed}"]
 
 
 def _closing(

@@ -18,7 +18,7 @@ from nbshm.events import AT_BARRIER, Event, Resumed, Waiting
 from nbshm.wire.board import Board
 from nbshm.wire.run_lock import RunLock
 from nbshm.wire.shared_loops import Range
-from nbshm.worker.items import Source, Streamed, source_of
+from nbshm.worker.items import Source, Streamed, goes_through_a_set, source_of
 from nbshm.worker.loop_reports import LoopReport, LoopReports
 
 if TYPE_CHECKING:
@@ -89,10 +89,7 @@ class Rank:
 
     def claim(self, iterable: Iterable[T]) -> Claimed[T]:
         """See `nbshm.claim`."""
-        if isinstance(iterable, (set, frozenset)):
-            raise TypeError(
-                f"claim: a {type(iterable).__name__} has another order in each process: claim(sorted(...))"
-            )
+        _check_order(iterable)
         self._open_loops = [loop for loop in self._open_loops if loop.is_open]
         if any(loop.is_under_way for loop in self._open_loops):
             raise RuntimeError(
@@ -173,6 +170,17 @@ class Rank:
             iterable.report.label = label or iterable.report.label
             return iterable
         return self.loops.follow(iterable, self.loops.report(label, total))
+
+
+def _check_order(iterable: Iterable[Any]) -> None:
+    """Refuse a set, also one that other iterators go through: the items would not be the notebook's n-th."""
+    kind = type(iterable).__name__
+    if isinstance(iterable, (set, frozenset)):
+        raise TypeError(f"claim: a {kind} has another order in each process: claim(sorted(...))")
+    if goes_through_a_set(iterable):
+        raise TypeError(
+            f"claim: this {kind} goes through a set, which has another order in each process: use sorted(...)"
+        )
 
 
 class OnlyLock:
@@ -261,10 +269,10 @@ def claim(iterable: Iterable[T]) -> Iterator[T]:
 
     The first `claim` of each rank is one shared loop, the second another, and so on. Any iterable will do
     (`range`, a list, `np.ndindex`, a generator, which each rank runs through) if it has the same items in the
-    same order in each rank: items are matched by position. A set is refused, as its order differs between
-    processes. After `break` the rest goes to the ranks that are still in the loop. There is no barrier at the
-    end: call `barrier()` before reading what others wrote. Which rank gets which item does not repeat: seed
-    by item, not by rank, where that matters.
+    same order in each rank: items are matched by position. A set is refused, also in `enumerate` and its
+    like, as its order differs between processes. After `break` the rest goes to the ranks that are still in
+    the loop. There is no barrier at the end: call `barrier()` before reading what others wrote. Which rank
+    gets which item does not repeat: seed by item, not by rank, where that matters.
 
         for i, j in nbshm.claim(np.ndindex(out.shape)):
             out[i, j] = smooth(grid[i, j])

@@ -67,6 +67,7 @@ def describe(task):
         "stdin": sys.stdin.read(),
         "rank": (task.seat.rank, task.seat.nprocs),
         "modules": sorted(sys.modules),
+        "hash": hash("a string"),
     }
 
 

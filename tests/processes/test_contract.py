@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -32,6 +34,18 @@ def test_a_worker_leads_its_own_group_and_listens_to_interrupts(launcher, method
 def test_a_worker_is_no_daemon_and_reads_nothing(launcher, method):
     (worker,) = perform(launcher, method, 1, "describe").values()
     assert (worker["daemon"], worker["stdin"], worker["rank"]) == (False, "", (0, 1))
+
+
+def test_all_ranks_have_their_sets_in_the_same_order(launcher, method):
+    workers = perform(launcher, method, 3, "describe").values()
+    assert len({worker["hash"] for worker in workers}) == 1
+
+
+def test_a_seed_of_hashes_that_the_person_has_set_is_that_of_spawned_ranks(launcher, monkeypatch):
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    (worker,) = perform(launcher, "spawn", 1, "describe").values()
+    command = [sys.executable, "-c", "print(hash('a string'))"]
+    assert worker["hash"] == int(subprocess.check_output(command))
 
 
 def test_the_default_start_method_stays_open_here_and_there(launcher, method):

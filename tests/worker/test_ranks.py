@@ -196,6 +196,71 @@ def test_a_set_is_refused_with_the_remedy(items):
     assert all("claim(sorted(...))" in text for text in results(code, nprocs=2))
 
 
+@pytest.mark.parametrize(
+    "items",
+    [
+        "iter(names)",
+        "enumerate(names)",
+        "zip(range(2), names)",
+        "map(str, names)",
+        "filter(None, frozenset(names))",
+        "(name for name in names)",
+        "enumerate(name for name in zip(names))",
+        "itertools.islice(names, 1)",
+        "itertools.chain('xy', names)",
+        "itertools.zip_longest('xyz', names)",
+        "tqdm.tqdm(names, disable=True)",
+        "tqdm.tqdm(enumerate(names), disable=True)",
+    ],
+)
+def test_a_set_that_other_iterators_go_through_is_refused_too(items):
+    code = (
+        "import itertools, tqdm\nnames = {'a', 'b'}\n"
+        f"try: claim({items})\nexcept TypeError as error: result = str(error)"
+    )
+    (told,) = results(code, nprocs=1)
+    assert re.fullmatch(
+        r"claim: this \w+ goes through a set, which has another order in each process: use sorted\(\.\.\.\)",
+        told,
+    )
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "enumerate(sorted(names))",
+        "zip([names], ['a'])",
+        "(name for name in 'ab' if name in names)",
+        "filter(names.__contains__, 'abc')",
+        "map(set, ['a'])",
+        "itertools.chain([names], 'a')",
+        "itertools.repeat(names, 2)",
+        "dict.fromkeys('ab').keys()",
+        "different('abba')",
+    ],
+)
+def test_a_set_that_is_an_item_or_is_asked_only_is_no_reason_to_refuse(items):
+    code = f"""
+import itertools
+names = {{'a', 'b'}}
+def different(items):
+    seen = set()
+    for item in items:
+        if item not in seen:
+            seen.add(item)
+            yield item
+items = {items}
+result = len(list(claim(items)))
+"""
+    (number,) = results(code, nprocs=1)
+    assert number
+
+
+def test_items_that_were_taken_before_are_no_reason_to_refuse():
+    code = "pairs = enumerate([{1}, {2}, {3}])\nnext(pairs)\nresult = len(list(claim(pairs)))"
+    assert results(code, nprocs=1) == [2]
+
+
 def test_a_million_tiny_items_cost_little():
     code = (
         "import time\nbegun = time.perf_counter()\n"
