@@ -193,3 +193,29 @@ def test_a_small_part_of_a_workers_own_segment_comes_back_alone(shared_notebook:
     address = "part[0].__array_interface__['data'][0]"
     found = f"current_session().segments.find({address}, 1).nbytes"
     assert shared_notebook.value(f"(float(part[0].sum()), {found})") == (3 << 18, 8 << 18)
+
+
+@pytest.mark.parametrize("items", ["torch.randperm(40)", "DataLoader(data, 1, shuffle=True)"])
+def test_ranks_that_shuffle_for_themselves_are_refused_a_shared_loop(
+    shared_notebook: Kernel, items: str
+) -> None:
+    source = "import torch\nfrom torch.utils.data import DataLoader\ndata = torch.rand(40, 3)"
+    shared_notebook.run(source).check()
+    body = f"items = iter(nbshm.claim({items}))\nnext(items)\nnbshm.barrier()"
+    reply = shared_notebook.run(f"%%parallel nprocs=2\n{body}")
+    assert "ValueError: claim: item" in reply.text
+    assert "shuffle in the notebook before the cell" in reply.text
+
+
+@pytest.mark.parametrize("start_method", ["forkserver", "fork"])
+def test_ranks_may_write_into_the_rows_that_they_share(shared_notebook: Kernel, start_method: str) -> None:
+    source = "import numpy as np, torch\nfirst, second = torch.zeros(9, 3), np.zeros((9, 3))"
+    shared_notebook.run(source).check()
+    body = (
+        "for _ in range(2):\n"
+        "    for row in nbshm.claim(first): row += 1\n"
+        "    for i, row in nbshm.claim(enumerate(second)): row += 1\n"
+        "    for row in nbshm.claim(list(second)): row += 1\n"
+    )
+    shared_notebook.run(f"%%parallel nprocs=2 start_method={start_method}\n{body}").check()
+    assert shared_notebook.value("(first.sum().item(), second.sum().item())") == (54, 108)

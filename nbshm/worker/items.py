@@ -10,7 +10,9 @@ from itertools import islice
 from types import GeneratorType
 from typing import Any, TypeAlias
 
+from nbshm.wire.first_items import COUNT
 from nbshm.wire.shared_loops import Range
+from nbshm.worker.item_texts import text_of
 
 _SET_ITERATOR = type(iter(set[Any]()))
 _MANY = 100
@@ -18,11 +20,15 @@ _AROUND_OTHERS = (enumerate, filter, map, reversed, zip)
 
 
 class Sliced:
-    """Items of which any range can be had at once: a list, a tuple, a `range`."""
+    """Items of which any range can be had at once: a list, a tuple, a `range`.
+
+    `seen` are the texts of its first items, by position.
+    """
 
     def __init__(self, items: Sequence[Any]) -> None:
         self._items = items
         self.length: int | None = len(items)
+        self.seen = dict(_texts(items[:COUNT], 0))
 
     def take(self, wanted: Range, _others: Iterable[Range]) -> Sequence[Any]:
         """Return the items of a range."""
@@ -33,12 +39,14 @@ class Streamed:
     """Items that come one after the other, and never again.
 
     Those that another rank holds are kept, because they come back if that rank breaks out of its loop.
+    `seen` are the texts of the first that have come, by position.
     """
 
     def __init__(self, items: Iterable[Any], length: int | None) -> None:
         self._rest = iter(items)
         self.length = length
         self.position = 0
+        self.seen: dict[int, str] = {}
         self._kept: list[tuple[Range, list[Any]]] = []
 
     def take(self, wanted: Range, others: Iterable[Range]) -> Sequence[Any]:
@@ -66,6 +74,8 @@ class Streamed:
 
     def _next(self, number: int) -> list[Any]:
         items = list(islice(self._rest, number))
+        if self.position < COUNT:
+            self.seen.update(_texts(items[: COUNT - self.position], self.position))
         self.position += len(items)
         return items
 
@@ -124,3 +134,11 @@ def _overlap(one: Range, other: Range) -> bool:
 
 def _part(kept: Range, items: list[Any], wanted: Range) -> Iterator[Any]:
     return islice(items, max(0, wanted.start - kept.start), max(0, wanted.stop - kept.start))
+
+
+def _texts(items: Iterable[Any], position: int) -> Iterator[tuple[int, str]]:
+    """Yield the texts of items with their positions, of those that have one."""
+    for number, item in enumerate(items, position):
+        text = text_of(item)
+        if text is not None:
+            yield number, text

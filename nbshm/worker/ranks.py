@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
 from nbshm.events import AT_BARRIER, Event, Resumed, Waiting
 from nbshm.wire.board import Board
+from nbshm.wire.first_items import FirstItem
 from nbshm.wire.run_lock import RunLock
 from nbshm.wire.shared_loops import Range
 from nbshm.worker.items import Source, Streamed, goes_through_a_set, source_of
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import torch
 
 T = TypeVar("T")
+
+_CHARACTERS = 36  # of an item are shown in an error
 
 
 class Claimed(Iterator[T]):
@@ -105,9 +108,11 @@ class Rank:
         return claimed
 
     def _items(self, source: Source, loop: int) -> Iterator[Any]:
+        self._compare(source, loop)  # a list's first items, which a rank that comes late may take none of
         while turn := self._take(source, loop):
             wanted, others = turn
             items = source.take(wanted, others)
+            self._compare(source, loop)
             rest = iter(items)
             try:
                 yield from rest
@@ -125,6 +130,25 @@ class Rank:
             taken = loop.take(self.number)
             return (taken, loop.wanted_by_others(self.number)) if taken else None
 
+    def _compare(self, source: Source, number: int) -> None:
+        """Find out whether the first items are those of the other ranks, as far as they have come by here."""
+        seen, source.seen = source.seen, {}
+        if not seen:
+            return
+        with self._board.first_items(number) as first:
+            for position, text in seen.items():
+                self._check_item(position, text, first.meet(position, FirstItem.of(self.number, text)))
+
+    def _check_item(self, position: int, here: str, other: FirstItem | None) -> None:
+        if other is not None:
+            raise ValueError(
+                f"claim: item {position} is {_cut(here)} in rank {self.number}, {_cut(other.text)} in rank "
+                f"{other.rank}. Each rank must be given the same items in the same order, and ranks draw "
+                "different random numbers: shuffle in the notebook before the cell, or by a generator with "
+                "the same seed in each rank; sort what was a set (sorted(...)). "
+                "Positions alone can be claimed, too: claim(range(len(...)))."
+            )
+
     def _leave(self, number: int, stop: int, length: int) -> None:
         if self._board.is_open:
             with self._board.loop(number) as loop:
@@ -138,6 +162,7 @@ class Rank:
             length = loop.length
         if length is not None:
             source.skip_to(length)
+        self._compare(source, number)
         has_more = not source.has_ended()
         here = source.position
         with self._board.loop(number) as loop:
@@ -181,6 +206,10 @@ def _check_order(iterable: Iterable[Any]) -> None:
         raise TypeError(
             f"claim: this {kind} goes through a set, which has another order in each process: use sorted(...)"
         )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 3]}..."
 
 
 class OnlyLock:
@@ -277,7 +306,8 @@ def claim(iterable: Iterable[T]) -> Iterator[T]:
         for i, j in nbshm.claim(np.ndindex(out.shape)):
             out[i, j] = smooth(grid[i, j])
 
-    Raises ValueError in a rank that has another number of items than the rank that counted them first, and
+    Raises ValueError in a rank that has another number of items than the rank that counted them first, or
+    others (as far as the first few tell: numbers, texts, and tuples, lists and small arrays of them), and
     RuntimeError in the loop of another claim, which ranks come to a different number of times.
     """
     return _here.rank.claim(iterable)

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -188,6 +189,58 @@ def test_who_has_more_items_than_the_others_is_told_so_wherever_it_stands(taken)
     with pytest.raises(ValueError, match="rank 1 has more than 10 items, rank 0 has 10"):
         list(rest)
     board.close()
+
+
+def refusals(code: str, nprocs: int = 2) -> list[str]:
+    """Run code in each rank and return the ValueErrors that came of it."""
+    caught = f"try:\n{textwrap.indent(code, '  ')}\nexcept ValueError as error: result = str(error)"
+    return [text for text in results(caught, nprocs) if isinstance(text, str)]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "random.sample(range(40), 40)",
+        "iter(random.sample(range(40), 40))",
+        "enumerate(random.sample([f'file {i}' for i in range(40)], 40))",
+        "({'id': i, 'x': [i]} for i in random.sample(range(40), 40))",
+    ],
+)
+def test_ranks_with_other_items_are_told_what_and_where(items):
+    told = refusals(f"import random\nrandom.seed(rank)\nresult = list(claim({items}))")
+    assert told
+    for text in told:
+        assert re.match(r"claim: item 0 is .* in rank [01], .* in rank [01]\. Each rank must be", text), text
+        assert "shuffle in the notebook before the cell" in text
+
+
+def test_both_items_are_named_and_long_ones_are_cut():
+    told = refusals("result = list(claim([1, 'x' * 100 * (rank + 1)]))")
+    (text,) = {re.sub(r"rank (0|1)", "rank N", text) for text in told}
+    cut = "'" + 32 * "x" + "..."
+    assert f"item 1 is {cut} in rank N, {cut} in rank N." in text
+
+
+def test_items_that_were_only_gone_through_are_compared_too():
+    board = Board(os.memfd_create("board"), 2)
+    one, other = (
+        Rank(number, 2, say=lambda _: None, wait_release=lambda: None, board=board) for number in range(2)
+    )
+    assert next(iter(one.claim(iter([7, 1, 2, 3])))) == 7
+    with pytest.raises(ValueError, match="item 0 is 8 in rank 1, 7 in rank 0"):
+        next(iter(other.claim(iter([8, 1, 2, 3]))))
+    board.close()
+
+
+@pytest.mark.parametrize("items", ["[object() for _ in range(9)]", "[[float('nan'), i] for i in range(9)]"])
+def test_items_that_can_not_be_told_apart_are_shared_by_position(items):
+    assert sum(results(f"result = len(list(claim({items})))")) == 9
+
+
+def test_a_loop_over_rows_that_other_ranks_write_into_goes_on():
+    code = "import numpy as np\nresult = [int(row[0]) for row in claim(memory())]"
+    shared = "memory = lambda: np.frombuffer(bytearray([rank] * 8), np.uint8).reshape(8, 1)\n"
+    assert len(list(itertools.chain(*results("import numpy as np\n" + shared + code)))) == 8
 
 
 @pytest.mark.parametrize("items", ["{1, 2}", "frozenset([1])"])
