@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from nbshm.definitions.names import Names, cell_names
 from nbshm.definitions.statements import POSTPONED
 from nbshm.definitions.writes import Write, writes
+from nbshm.given_names import GIVEN_NAMES
 from nbshm.jobs import Body
-from nbshm.notebook import GIVEN_NAMES
+from nbshm.notebook.syntax_errors import raised_for_cells
 from nbshm.options import OptionError, Options
 from nbshm.packing import Needs
-from nbshm.syntax_errors import raised_for_cells
 from nbshm.worker.cells import at_its_line
 
 if TYPE_CHECKING:

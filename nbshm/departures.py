@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from nbshm.errors import CannotSend
 from nbshm.jobs import Body, Import, Job, Program
-from nbshm.local_modules import LocalModules
 from nbshm.memory.capturing import CapturingPickler, Picklers
 from nbshm.memory.ownership.names import NotebookNames
 from nbshm.memory.placing import Placement, place
-from nbshm.notebook import Notebook
+from nbshm.notebook.local_modules import LocalModules
+from nbshm.notebook.namespace import Notebook
+from nbshm.notebook.surroundings import capture_surroundings
 from nbshm.options import Options
 from nbshm.packing import Needs, Packed, pack
 from nbshm.packing.forking import pack_for_fork
@@ -23,7 +24,6 @@ from nbshm.processes.allowances import check_workers, descriptors_for
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_put_off
 from nbshm.processes.semaphores import semaphore_reducers
 from nbshm.session import Session
-from nbshm.surroundings import capture_surroundings
 from nbshm.wire.descriptors import Collected, collecting_descriptors
 
 _FOR_TORCH = ("nbshm.worker.preload_training",)

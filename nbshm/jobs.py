@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from nbshm.surroundings import Surroundings
+    from nbshm.notebook.surroundings import Surroundings
 
 
 class Place(NamedTuple):

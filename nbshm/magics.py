@@ -14,11 +14,11 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
 
-from nbshm import syntax_errors
-from nbshm.cells import current_body
 from nbshm.completion import suggest
 from nbshm.errors import ParallelError, RunInterrupted
 from nbshm.help_texts import DEBUG_HELP, DEFAULTS_HELP, PARALLEL_HELP, STACKS_HELP, STATUS_HELP, STRATEGY_HELP
+from nbshm.notebook import syntax_errors
+from nbshm.notebook.cells import current_body
 from nbshm.option_table import OPTIONS
 from nbshm.options import OptionError, Options, parse, parse_defaults
 from nbshm.results import Results

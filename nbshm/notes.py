@@ -22,7 +22,7 @@ from nbshm.failures.stacks import (
 )
 from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.failures.waits import TAKER, what_it_waits_for
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
 from nbshm.words import listed, with_article, without_colours
 

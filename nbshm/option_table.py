@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
+from nbshm.given_names import GIVEN_NAMES, IPYTHON_NAMES
 from nbshm.machine.cpus import allowed_cpus
-from nbshm.notebook import GIVEN_NAMES, IPYTHON_NAMES
 
 StartMethod: TypeAlias = Literal["forkserver", "spawn", "fork"]
 

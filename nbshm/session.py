@@ -8,15 +8,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nbshm.cell_numbers import cell_numbers
 from nbshm.living import LivingRuns
-from nbshm.local_modules import LocalModules
-from nbshm.notebook import Notebook
+from nbshm.notebook.cell_numbers import cell_numbers
+from nbshm.notebook.local_modules import LocalModules
+from nbshm.notebook.namespace import Notebook
+from nbshm.notebook.surroundings import check_directory
 from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.processes.launcher import Launcher
 from nbshm.runs import Run
 from nbshm.sharing import sharing_for
-from nbshm.surroundings import check_directory
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

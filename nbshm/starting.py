@@ -16,10 +16,10 @@ from typing import Any
 from nbshm import background, runner
 from nbshm.analysis import Analysis
 from nbshm.background import BackgroundRun, Standing
-from nbshm.cells import running_cell
 from nbshm.errors import CannotSend
 from nbshm.extension import current_session
 from nbshm.jobs import Body, Origin
+from nbshm.notebook.cells import running_cell
 from nbshm.options import Options, parse
 from nbshm.own_code import OWN_DIRECTORY
 from nbshm.packing import Needs

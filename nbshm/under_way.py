@@ -24,7 +24,7 @@ from nbshm.failures.stacks import Reader
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import Body, Outcome
 from nbshm.living import LivingRun
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
 from nbshm.packing.forking import as_fork_allows
 from nbshm.private_writes import private_writes

@@ -29,7 +29,7 @@ nbshm.runner.run = run
 
 from nbshm.magics import MagicsInstallation
 from contextlib import ExitStack
-from nbshm.cell_numbers import cell_numbers
+from nbshm.notebook.cell_numbers import cell_numbers
 
 class Session:
     shell = get_ipython()

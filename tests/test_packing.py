@@ -16,7 +16,7 @@ import pytest
 from nbshm.definitions.by_value import reduce_code
 from nbshm.errors import CannotSend
 from nbshm.jobs import Define, Import, LeftOut, Load
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.packing import Needs, Packed, Reference, pack
 from nbshm.packing.knowledge import LearntError
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from nbshm.definitions.by_value import Reduced, reduce_function
 from nbshm.definitions.names import code_names
-from nbshm.notebook import IPYTHON_NAMES
+from nbshm.given_names import IPYTHON_NAMES
 
 
 class Globals(dict[str, Any]):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
+from nbshm.given_names import IPYTHON_NAMES
 from nbshm.memory.ownership.address_space import AddressSpace
 from nbshm.memory.ownership.contents import arrays_of_libraries, of_masked, tensors_and_arrays
 from nbshm.memory.ownership.extents import Range, address_span, memory_span, overlapped
@@ -15,7 +16,6 @@ from nbshm.memory.ownership.names import NotebookNames
 from nbshm.memory.ownership.reach import is_array
 from nbshm.memory.shared.regions import merge
 from nbshm.memory.shared.segments import Segments
-from nbshm.notebook import IPYTHON_NAMES
 
 How: TypeAlias = Literal["moved", "mirrored", "snapshot", "by CUDA", "by a file"]
 

@@ -10,7 +10,6 @@ two passes are usual. In the order in which to read:
 | room | what happens in it |
 |---|---|
 | `needs.py` | what is asked for |
-| `lifts.py` | definitions that have been lifted before, as long as they are the same |
 | `fixed_point.py` | passes until one learns nothing: `pack` |
 | `knowledge.py` | what one pass hands to the next |
 | `one_pass.py` | one attempt to write everything down |

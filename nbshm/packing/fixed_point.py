@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from nbshm.jobs import Program
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.packing.knowledge import Knowledge, LearntError
 from nbshm.packing.needs import Needs
 from nbshm.packing.one_pass import Pass

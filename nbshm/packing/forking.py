@@ -20,10 +20,11 @@ from nbshm.definitions.by_value import reduce_function
 from nbshm.definitions.live_values import raw_function
 from nbshm.definitions.names import code_names
 from nbshm.definitions.states import attributes_of_class
+from nbshm.given_names import IPYTHON_NAMES
 from nbshm.jobs import Cell, Program, State, Tail
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.ownership.contents import tensors_and_arrays
-from nbshm.notebook import IPYTHON_NAMES, Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.options import OptionError, Options
 from nbshm.packing import Needs, Packed, Reference
 from nbshm.packing.reached_code import definitions_behind

@@ -10,7 +10,7 @@ from nbshm.definitions.lifting import Lifted
 from nbshm.definitions.names import name_lines
 from nbshm.definitions.sources import home
 from nbshm.jobs import LeftOut
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.packing.needs import Needs
 from nbshm.words import line_in_words
 

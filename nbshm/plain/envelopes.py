@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from nbshm.attributes import attribute
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.replacing import Replacement
 from nbshm.wire.named import call
 

@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from nbshm.attributes import attribute, found_at
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.words import line_in_words
 
 if TYPE_CHECKING:

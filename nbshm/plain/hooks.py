@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.plain.envelopes import Envelopes
 from nbshm.plain.explaining import Explaining
 from nbshm.plain.main_hook import MainHook

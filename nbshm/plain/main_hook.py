@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from nbshm.default_start_method import start_method_kept
 from nbshm.definitions.sources import home
 from nbshm.jobs import Preparation
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.plain.spawning import handing_over
 from nbshm.replacing import Replacement
 from nbshm.wire.named import call

@@ -1,7 +1,7 @@
 """Listening to one worker: its two pipes, its channel and its end, turned into events.
 
 What was printed before an event is told before it: the pipes are read after the channel, and told first.
-Displays have marks in the text (see `nbshm.markers`) and are told exactly where they stand.
+Displays have marks in the text (see `nbshm.wire.markers`) and are told exactly where they stand.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterable, Iterator
 
 from nbshm.events import Cleared, Display, Ended, Event, Note, Output, Result, Stream
-from nbshm.markers import Merger, Piece
 from nbshm.processes.pipes import OutputPipe
 from nbshm.processes.workers import Worker
+from nbshm.wire.markers import Merger, Piece
 from nbshm.wire.receiving import DescriptorsLost, Frame
 
 

@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 
 from nbshm.jobs import Preparation
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.worker.executors import let_executors_tell
 from nbshm.worker.imports import ImportWatch

@@ -12,6 +12,7 @@ from nbshm.attributes import found_at
 from nbshm.definitions.by_value import known_class, known_classes, reduce_product
 from nbshm.definitions.returned import Globals, own_names, reduce_returned
 from nbshm.definitions.sources import home
+from nbshm.given_names import GIVEN_NAMES
 from nbshm.jobs import Outcome, Parcel
 from nbshm.memory import parcels
 from nbshm.memory.buffers import Buffers
@@ -19,7 +20,6 @@ from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.picklers import PlainPickler, ValuePickler
 from nbshm.memory.reducers import reducers
 from nbshm.memory.shared.segments import Segment
-from nbshm.notebook import GIVEN_NAMES
 from nbshm.refusals import Unsendable
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})

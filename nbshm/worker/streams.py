@@ -1,7 +1,7 @@
 """What a worker shows beside text: rich output and cleared output, said in the order in which it was shown.
 
 Descriptors 1 and 2 are pipes that the kernel reads: text needs nobody here. Rich output goes as events, each
-with a mark in the text (see `nbshm.markers`) that tells what was printed before it.
+with a mark in the text (see `nbshm.wire.markers`) that tells what was printed before it.
 """
 
 # IPython is typed in part:
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from IPython.core.displaypub import DisplayPublisher
 
 from nbshm.events import Cleared, Display, Event
-from nbshm.markers import mark
+from nbshm.wire.markers import mark
 from nbshm.words import printable
 
 Say: TypeAlias = Callable[[Event], None]

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
-from nbshm.libraries import read_libraries, worker_backend, write_library
-from nbshm.seeds import NUMPY_LIMIT, Seeds
-from nbshm.surroundings import Surroundings, WarningFilter, capture_surroundings
+from nbshm.notebook.libraries import read_libraries, worker_backend, write_library
+from nbshm.notebook.seeds import NUMPY_LIMIT, Seeds
+from nbshm.notebook.surroundings import Surroundings, WarningFilter, capture_surroundings
 from nbshm.worker.imports import Action, ImportWatch
 from nbshm.worker.thread_pools import limit_threads
 

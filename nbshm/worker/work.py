@@ -23,7 +23,7 @@ from nbshm.garbage import collection_put_off
 from nbshm.jobs import Job, Outcome
 from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.shared.segments import Segments
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.own_code import OWN_DIRECTORY
 from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.sharing import sharing_for

@@ -55,7 +55,7 @@ def run(method: str, directory: str) -> None:
 
 def hook() -> None:
     """Let this program be what the notebook is in a kernel."""
-    from nbshm.notebook import Notebook
+    from nbshm.notebook.namespace import Notebook
     from nbshm.plain.hooks import PlainMultiprocessing
     from nbshm.processes.keeping import KeeperProcess
     from nbshm.processes.sweeping import Sweeper

@@ -10,7 +10,7 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 from kernels import Kernel
 
-from nbshm.notebook import Notebook
+from nbshm.notebook.namespace import Notebook
 from nbshm.plain.explaining import Explaining
 
 SETUP = """

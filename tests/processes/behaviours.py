@@ -20,7 +20,7 @@ from typing import Any
 from nbshm.events import Display, Exited, Failed, Progress, Result, Resumed, Started, Waiting
 from nbshm.failures.tracebacks import report_exception
 from nbshm.jobs import Parcel
-from nbshm.markers import mark
+from nbshm.wire.markers import mark
 from nbshm.wire.messages import Release
 from nbshm.worker.life import Seat
 

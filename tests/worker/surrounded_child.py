@@ -12,7 +12,7 @@ if __name__ == "__main__":
     namespace: dict[str, Any] = {"__name__": "__main__", "result": None}
     exec(before, namespace)  # noqa: S102  # the test's own
     if part == "kernel":
-        from nbshm.surroundings import capture_surroundings
+        from nbshm.notebook.surroundings import capture_surroundings
 
         options = {"threads": None, "share": 2, "seed": None, "port": 29501, **namespace.get("options", {})}
         Path(file).write_bytes(pickle.dumps(capture_surroundings(**options)))

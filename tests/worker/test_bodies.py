@@ -12,7 +12,7 @@ from body_client import body_server
 
 from nbshm.events import Cleared, Display
 from nbshm.failures.packed_exceptions import unpack_exception
-from nbshm.markers import Merger
+from nbshm.wire.markers import Merger
 from nbshm.worker.bodies import BodyExited, BodyInterrupted
 
 

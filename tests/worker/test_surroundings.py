@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nbshm.surroundings import threads_per_worker
+from nbshm.notebook.surroundings import threads_per_worker
 
 CHILD = Path(__file__).with_name("surrounded_child.py")
 TIMEOUT = 60
@@ -203,7 +203,7 @@ def test_a_backend_that_draws_into_files_stays(notebook):
 
 DRAW = """
 import random, numpy, torch
-from nbshm.seeds import draw_seeds
+from nbshm.notebook.seeds import draw_seeds
 def draw(): return random.random(), numpy.random.rand(), torch.rand(1).item()
 def seed(): random.seed(0), numpy.random.seed(0), torch.manual_seed(0)
 def differ(one, other): return all(a != b for a, b in zip(one, other, strict=True))
@@ -235,7 +235,9 @@ result = differ(first, other), again == first
 
 
 def test_a_library_that_the_notebook_has_not_imported_gets_what_random_drew(notebook):
-    code = "from nbshm.seeds import draw_seeds as d\ns = d()\nresult = s.random == s.torch == s.numpy"
+    code = (
+        "from nbshm.notebook.seeds import draw_seeds as d\ns = d()\nresult = s.random == s.torch == s.numpy"
+    )
     assert notebook.kernel("", code) is True
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nbshm.definitions.lifting import lift
-from nbshm.packing.lifts import Lifts
+from nbshm.notebook.lifts import Lifts
 
 CELL = "<cell that is lifted>"
 SOURCE = '''

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nbshm.cell_numbers import cell_numbers
-from nbshm.cells import line_of_body
+from nbshm.notebook.cell_numbers import cell_numbers
+from nbshm.notebook.cells import line_of_body
 
 
 @pytest.mark.parametrize(

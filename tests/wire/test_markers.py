@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nbshm.markers import Merger, mark, split_at_marks
+from nbshm.wire.markers import Merger, mark, split_at_marks
 
 TOKEN = "c0ffee"  # noqa: S105  # it marks, and keeps no secret
 

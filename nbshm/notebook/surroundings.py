@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbshm.attributes import followed
-from nbshm.libraries import read_libraries
+from nbshm.notebook.libraries import read_libraries
+from nbshm.notebook.seeds import Seeds, draw_seeds
 from nbshm.options import OptionError
-from nbshm.seeds import Seeds, draw_seeds
 
 
 class WarningFilter(NamedTuple):

@@ -8,18 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nbshm.attributes import attribute
+from nbshm.given_names import IPYTHON_NAMES, SHADOWED_NAMES
 from nbshm.jobs import LeftOut
 
 if TYPE_CHECKING:
-    from nbshm.packing.lifts import Lifts
-
-GIVEN_NAMES = frozenset({"rank", "nprocs", "nbshm"})
-"""Names that a parallel cell is given, whatever the notebook has by them."""
-
-_SHADOWED = frozenset({"exit", "quit", "get_ipython"})  # a person may have bound something else to them
-
-IPYTHON_NAMES = _SHADOWED | {"In", "Out", "_ih", "_oh", "_dh", "__builtins__"}
-"""Names that IPython puts into the notebook."""
+    from nbshm.notebook.lifts import Lifts
 
 
 @dataclass(kw_only=True)
@@ -37,7 +30,7 @@ class Notebook:
     @functools.cached_property
     def lifts(self) -> Lifts:
         """The definitions that have been lifted so far."""
-        from nbshm.packing.lifts import Lifts  # noqa: PLC0415  # most children start no process of their own
+        from nbshm.notebook.lifts import Lifts  # noqa: PLC0415  # most children start no process of their own
 
         return Lifts()
 
@@ -45,7 +38,7 @@ class Notebook:
         """Tell whether a global is the person's: IPython puts some there."""
         if name not in self.namespace:
             return False
-        if name not in _SHADOWED:
+        if name not in SHADOWED_NAMES:
             return name not in IPYTHON_NAMES
         value = self.namespace[name]
         home = attribute(value, "__module__") or attribute(type(value), "__module__")

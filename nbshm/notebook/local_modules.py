@@ -16,6 +16,8 @@ from typing import Any
 
 from nbshm.own_code import is_library
 
+_NBSHM = __name__.partition(".")[0]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Import:
@@ -69,7 +71,7 @@ class LocalModules:
         return frozenset(self._imports)
 
     def _note(self, name: str, module: ModuleType) -> None:
-        if name.partition(".")[0] == __package__:  # nbshm itself, where it is run from its repository
+        if name.partition(".")[0] == _NBSHM:  # nbshm itself, where it is run from its repository
             return
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and not is_library(file) and (changed := _changed(file)) is not None:
