@@ -6,8 +6,8 @@
     for i, j in nbshm.claim(np.ndindex(out.shape[:2])):
         out[i, j] = smooth(grid[i, j])
 
-`magics` is the door, `runner` one parallel cell from text to results; `CONTRIBUTING.md` has the map of the
-rooms. Nothing heavy is imported here: names are fetched when they are first used.
+`magics` is the door, `runs.runner` one parallel cell from text to results; `CONTRIBUTING.md` has the map of
+the rooms. Nothing heavy is imported here: names are fetched when they are first used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from nbshm.errors import CannotSend, NoRoom, ParallelError, RunTimedOut
     from nbshm.failures.rank_errors import RankDied, RankRaised
-    from nbshm.runs import Run
+    from nbshm.runs.last import Run
     from nbshm.session import Session
     from nbshm.sharing import empty, share, zeros
     from nbshm.starting import spawn, start_processes

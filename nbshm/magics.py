@@ -67,7 +67,7 @@ class ParallelMagics(Magics):
         try:
             options = parse(line, self.defaults)
             # Imported here: they import what the first parallel cell needs, and the load does not.
-            from nbshm import background, runner  # noqa: PLC0415
+            from nbshm.runs import background, runner  # noqa: PLC0415
 
             body = current_body(cell, line, self.shell, self.session.notebook.cells)
             if options.background is not None:

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nbshm.living import LivingRuns
 from nbshm.notebook.cell_numbers import cell_numbers
 from nbshm.notebook.local_modules import LocalModules
 from nbshm.notebook.namespace import Notebook
 from nbshm.notebook.surroundings import check_directory
 from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.processes.launcher import Launcher
-from nbshm.runs import Run
+from nbshm.runs.last import Run
+from nbshm.runs.living import LivingRuns
 from nbshm.sharing import sharing_for
 
 if TYPE_CHECKING:

@@ -13,9 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from nbshm import background, runner
-from nbshm.analysis import Analysis
-from nbshm.background import BackgroundRun, Standing
 from nbshm.errors import CannotSend
 from nbshm.extension import current_session
 from nbshm.jobs import Body, Origin
@@ -24,8 +21,11 @@ from nbshm.options import Options, parse
 from nbshm.own_code import OWN_DIRECTORY
 from nbshm.packing import Needs
 from nbshm.processes.workers import Workers
+from nbshm.runs import background, runner
+from nbshm.runs.analysis import Analysis
+from nbshm.runs.background import BackgroundRun, Standing
+from nbshm.runs.under_way import Task
 from nbshm.session import Session
-from nbshm.under_way import Task
 from nbshm.wire.readiness import wait_readable
 
 # Names that no notebook has: the function may read a global called `fn` or `args`.

@@ -12,7 +12,7 @@ from kernels import Kernel, kernel
 # The run itself is replaced: these tests are about what comes before and after it.
 SETUP = """
 import sys, types
-import nbshm
+import nbshm.runs
 from nbshm.options import OptionError
 from nbshm.results import Results
 
@@ -24,8 +24,8 @@ def run(body, session, options):
         raise answer
     return answer
 
-nbshm.runner = sys.modules["nbshm.runner"] = types.ModuleType("nbshm.runner")
-nbshm.runner.run = run
+nbshm.runs.runner = sys.modules["nbshm.runs.runner"] = types.ModuleType("nbshm.runs.runner")
+nbshm.runs.runner.run = run
 
 from nbshm.magics import MagicsInstallation
 from contextlib import ExitStack

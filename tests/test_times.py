@@ -8,7 +8,7 @@ from kernels import Kernel
 
 from nbshm.events import Ended, Result, Resumed, Started, Waiting
 from nbshm.jobs import Parcel
-from nbshm.time_report import TimeReport
+from nbshm.runs.time_report import TimeReport
 from nbshm.times import RankTimes, Times, balance
 
 RESULT = Parcel(pickled=b"")

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from nbshm.failures.stacks import Dump, RankStack, Reader, Stacks, frames_at_death, frames_of, stack_of
 from nbshm.failures.waits import Wait
 from nbshm.jobs import Body, Origin
-from nbshm.notes import about_lingering, about_stillness
+from nbshm.runs.notes import about_lingering, about_stillness
 
 BODY = Body(
     source="load(queue)\n",

@@ -40,7 +40,7 @@ def test_what_every_worker_needs_is_there(server):
 
 
 def test_what_is_the_kernels_is_not(server):
-    kernels = {"ipykernel", "ipywidgets", "nbshm.magics", "nbshm.runner", "nbshm.processes.launcher"}
+    kernels = {"ipykernel", "ipywidgets", "nbshm.magics", "nbshm.runs.runner", "nbshm.processes.launcher"}
     assert not kernels & set(server["modules"])
 
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse
 
 from nbshm.definitions.writes import writes
-from nbshm.private_writes import private_writes
+from nbshm.runs.private_writes import private_writes
 
 
 class Bag:

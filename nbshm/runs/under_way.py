@@ -13,26 +13,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nbshm import notes
-from nbshm.analysis import Analysis, analyse
-from nbshm.arrivals import Arrivals
-from nbshm.departures import Departure, departing
 from nbshm.errors import ParallelError
 from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
 from nbshm.failures.reports import Died, RankFailure, with_frames
 from nbshm.failures.stacks import Reader
 from nbshm.garbage import collection_put_off
 from nbshm.jobs import Body, Outcome
-from nbshm.living import LivingRun
 from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
 from nbshm.packing.forking import as_fork_allows
-from nbshm.private_writes import private_writes
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
 from nbshm.processes.workers import Workers
 from nbshm.results import Results
-from nbshm.runs import Run, check_rank
+from nbshm.runs import notes
+from nbshm.runs.analysis import Analysis, analyse
+from nbshm.runs.arrivals import Arrivals
+from nbshm.runs.departures import Departure, departing
+from nbshm.runs.last import Run, check_rank
+from nbshm.runs.living import LivingRun
+from nbshm.runs.private_writes import private_writes
 from nbshm.session import Session
 from nbshm.times import Times
 from nbshm.views.transcript import Transcript

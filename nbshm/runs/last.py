@@ -8,7 +8,7 @@ from typing import Any
 
 from nbshm.failures.reports import Ending, RankFailure, Stopped
 from nbshm.failures.stacks import RankStack
-from nbshm.time_report import TimeReport
+from nbshm.runs.time_report import TimeReport
 from nbshm.times import RankTimes
 
 

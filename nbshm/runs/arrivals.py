@@ -10,7 +10,7 @@ from nbshm.errors import NoRoom, NothingBound, ParallelError, RunInterrupted, Ru
 from nbshm.jobs import Outcome
 from nbshm.options import Options
 from nbshm.results import Results
-from nbshm.runs import Run
+from nbshm.runs.last import Run
 from nbshm.words import ranks_in_words
 
 _REMEDY = (

@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from nbshm.errors import RunInterrupted
 from nbshm.failures.stacks import Stacks
 from nbshm.jobs import Body
-from nbshm.living import LivingRun
 from nbshm.options import OptionError, Options
 from nbshm.processes.kernel_signals import interrupts_noted
 from nbshm.processes.workers import Workers
 from nbshm.results import Results
-from nbshm.runs import Run
+from nbshm.runs.last import Run
+from nbshm.runs.living import LivingRun
+from nbshm.runs.under_way import RunUnderWay, Task, conclude, prepare, under_way
 from nbshm.session import Session
-from nbshm.under_way import RunUnderWay, Task, conclude, prepare, under_way
 from nbshm.views.choice import choose_view, showing_in_its_cell
 from nbshm.views.outputs import show_failure
 from nbshm.views.view import View

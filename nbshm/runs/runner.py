@@ -10,12 +10,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from nbshm.jobs import Body
-from nbshm.living import LivingRun
 from nbshm.options import Options
 from nbshm.processes.kernel_signals import interrupts_noted
 from nbshm.results import Results
+from nbshm.runs.living import LivingRun
+from nbshm.runs.under_way import Task, conclude, prepare, under_way
 from nbshm.session import Session
-from nbshm.under_way import Task, conclude, prepare, under_way
 from nbshm.views.choice import choose_view
 
 

@@ -1,0 +1,18 @@
+"""One run from text to results.
+
+In the order in which to read:
+
+| room | what happens in it |
+|---|---|
+| `runner.py` | a run in the foreground: the houses called in order |
+| `background.py` | a run that goes on while the notebook is used: the thread that supervises, and `job` |
+| `under_way.py` | what both have in common: workers that have what they need, and what they say |
+| `analysis.py` | what a cell needs from the notebook, from its text alone |
+| `departures.py` | a job made ready to be sent, and the memory's way back |
+| `arrivals.py` | what comes back: results by rank, or an error |
+| `living.py` | the runs that are alive |
+| `last.py` | the last run, as data |
+| `time_report.py` | how its ranks spent their time, as a table and a picture |
+| `notes.py` | what is said in a line |
+| `private_writes.py` | which of a cell's writes stay in the ranks |
+"""
