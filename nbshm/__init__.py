@@ -6,8 +6,8 @@
     for i, j in nbshm.claim(np.ndindex(out.shape[:2])):
         out[i, j] = smooth(grid[i, j])
 
-`magics` is the door, `runs.runner` one parallel cell from text to results; `CONTRIBUTING.md` has the map of
-the rooms. Nothing heavy is imported here: names are fetched when they are first used.
+`front.magics` is the door, `runs.runner` one parallel cell from text to results; `CONTRIBUTING.md` has the
+map of the rooms. Nothing heavy is imported here: names are fetched when they are first used.
 """
 
 from __future__ import annotations

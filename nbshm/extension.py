@@ -6,7 +6,7 @@ import atexit
 import sys
 from typing import TYPE_CHECKING
 
-from nbshm.magics import MagicsInstallation
+from nbshm.front.magics import MagicsInstallation
 from nbshm.session import Session
 from nbshm.views.values import RichResults
 

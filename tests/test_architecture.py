@@ -38,8 +38,8 @@ FLOORS = {
 }
 # The story sees several houses, and no house sees it. Each part may import these of the others and itself.
 STORY = {
-    "extension": {"magics", "session"},
-    "magics": {"runs", "session"},
+    "extension": {"front", "session"},
+    "front": {"front", "runs", "session"},
     "runs": {"runs", "session"},
     "session": {"runs.last", "runs.living"},
     "starting": {"extension", "runs", "session"},
@@ -48,7 +48,7 @@ STORY = {
 FOREIGN = {
     "torch": {"memory/tensors", "worker", "failures/rank_errors", "session"},
     "numpy": {"memory"},
-    "IPython": {"magics", "views", "worker"},
+    "IPython": {"front/magics", "views", "worker"},
     "ipykernel": set(),
     "ipywidgets": {"views/live"},
     "cloudpickle": {"memory", "notebook/libraries", "definitions"},

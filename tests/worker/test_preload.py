@@ -40,7 +40,8 @@ def test_what_every_worker_needs_is_there(server):
 
 
 def test_what_is_the_kernels_is_not(server):
-    kernels = {"ipykernel", "ipywidgets", "nbshm.magics", "nbshm.runs.runner", "nbshm.processes.launcher"}
+    rooms = {"nbshm.front.magics", "nbshm.runs.runner", "nbshm.processes.launcher"}
+    kernels = {"ipykernel", "ipywidgets"} | rooms
     assert not kernels & set(server["modules"])
 
 

@@ -14,9 +14,16 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
 
-from nbshm.completion import suggest
 from nbshm.errors import ParallelError, RunInterrupted
-from nbshm.help_texts import DEBUG_HELP, DEFAULTS_HELP, PARALLEL_HELP, STACKS_HELP, STATUS_HELP, STRATEGY_HELP
+from nbshm.front.completion import suggest
+from nbshm.front.help_texts import (
+    DEBUG_HELP,
+    DEFAULTS_HELP,
+    PARALLEL_HELP,
+    STACKS_HELP,
+    STATUS_HELP,
+    STRATEGY_HELP,
+)
 from nbshm.notebook import syntax_errors
 from nbshm.notebook.cells import current_body
 from nbshm.option_table import OPTIONS
@@ -121,7 +128,7 @@ class ParallelMagics(Magics):
 
     @_Magic("line", "shm_status", STATUS_HELP)
     def show_or_clean_shared_memory(self, line: str) -> None:  # noqa: D102  # above
-        from nbshm import status  # noqa: PLC0415  # imports the memory house
+        from nbshm.front import status  # noqa: PLC0415  # imports the memory house
 
         match line.strip():
             case "":

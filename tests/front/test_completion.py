@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nbshm.completion import Suggestions, suggest
+from nbshm.front.completion import Suggestions, suggest
 from nbshm.option_table import OPTIONS
 
 NAMES = ["table", "total", "_hidden", "model"]

@@ -27,7 +27,7 @@ def run(body, session, options):
 nbshm.runs.runner = sys.modules["nbshm.runs.runner"] = types.ModuleType("nbshm.runs.runner")
 nbshm.runs.runner.run = run
 
-from nbshm.magics import MagicsInstallation
+from nbshm.front.magics import MagicsInstallation
 from contextlib import ExitStack
 from nbshm.notebook.cell_numbers import cell_numbers
 
@@ -48,7 +48,7 @@ n = 3
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     with kernel(tmp_path_factory.mktemp("magics"), load=False) as running:
-        root = Path(__file__).parents[1]
+        root = Path(__file__).parents[2]
         running.run(f"import sys; sys.path.insert(0, {str(root)!r})").check()
         running.run(SETUP).check()
         yield running
