@@ -17,7 +17,7 @@ from nbshm.memory.ownership.names import NotebookNames
 from nbshm.memory.ownership.reach import is_array
 from nbshm.memory.ownership.slots import Argument, Locals, slots_in
 from nbshm.memory.placing import carry_out
-from nbshm.memory.shared.segments import Segments
+from nbshm.memory.shared.segments import Segment, Segments
 from nbshm.refusals import refusal
 
 _COPY = "Share its {method}(), or leave it to the parallel cell, which copies it in and back."
@@ -51,7 +51,9 @@ def share(argument: Argument, caller: FrameType, *, mappings: Mappings, segments
         for decision in decisions:
             if isinstance(decision, Copied):
                 raise _refusal(decision, buffers, names, known)
-        list(carry_out(decisions, buffers, names, segments, reserved=0))
+        for spot in carry_out(decisions, buffers, names, segments, reserved=0):
+            if isinstance(spot.home, Segment):
+                spot.home.stay_shared()
     return argument.value
 
 

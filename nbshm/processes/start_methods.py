@@ -31,6 +31,7 @@ from multiprocessing import (
 )
 from typing import Any, Protocol
 
+from nbshm.forking import forking_a_rank
 from nbshm.processes.generations import Generation
 from nbshm.processes.kernel_signals import interrupts_blocked
 from nbshm.processes.servers import Server
@@ -97,7 +98,8 @@ class ForkMethod:
 
     def start(self, connection: socket.socket, work: str) -> Popen:
         """Fork."""
-        return popen_fork.Popen(ForkedWorkerProcess(connection, work))
+        with forking_a_rank():
+            return popen_fork.Popen(ForkedWorkerProcess(connection, work))
 
 
 class _ForkserverPopen(popen_forkserver.Popen):

@@ -33,7 +33,9 @@ def new_array(shape: Shape, dtype: Any, order: Order, *, name: str, make: Callab
         return np.zeros(lengths, kind, order)
     _check_room(nbytes, name)
     _check_descriptors(nbytes, name)
-    buffer: Any = make(nbytes).buffer  # numpy's annotations know few kinds of buffers
+    segment = make(nbytes)
+    segment.stay_shared()
+    buffer: Any = segment.buffer  # numpy's annotations know few kinds of buffers
     array: Array = np.ndarray(lengths, kind, buffer=buffer, order=order)
     return array
 

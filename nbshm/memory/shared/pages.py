@@ -7,7 +7,16 @@ import mmap
 import os
 import weakref
 
-from nbshm.memory.shared.raw_memory import COLLAPSE, HUGE_PAGE, POPULATE, advise, map_shared, round_up, unmap
+from nbshm.memory.shared.raw_memory import (
+    COLLAPSE,
+    HUGE_PAGE,
+    POPULATE,
+    advise,
+    map_privately,
+    map_shared,
+    round_up,
+    unmap,
+)
 
 _BLOCK = 512  # the unit of `st_blocks`, whatever the block size is
 
@@ -75,6 +84,17 @@ class Pages:
         """Return where huge pages can begin among these bytes."""
         end = min(round_up(start + nbytes, HUGE_PAGE), self.nbytes)
         return range(round_up(start, HUGE_PAGE), end - end % HUGE_PAGE, HUGE_PAGE)
+
+    def make_private(self) -> None:
+        """Have what this process writes from now on seen by no other; its own memory is taken as it writes.
+
+        Raises
+        ------
+        OSError
+            The system does not let it.
+
+        """
+        map_privately(self.address, self.fd, self.nbytes)
 
     @property
     def resident(self) -> int:

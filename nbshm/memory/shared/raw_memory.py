@@ -63,6 +63,19 @@ def map_shared(fd: int, nbytes: int) -> int:
     return address
 
 
+def map_privately(address: int, fd: int, nbytes: int) -> None:
+    """Map a file in the place of what is mapped there: what is written from now on is not seen by others.
+
+    Raises
+    ------
+    OSError
+        The system does not let it.
+
+    """
+    access = mmap.PROT_READ | mmap.PROT_WRITE
+    _map(address, nbytes, access, mmap.MAP_PRIVATE | _FIXED | _NO_RESERVE, fd)
+
+
 def unmap(address: int, nbytes: int) -> None:
     """Take a mapping back."""
     if nbytes:

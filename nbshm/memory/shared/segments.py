@@ -2,10 +2,14 @@
 
 A segment lies in a memfd. /dev/shm does not limit it, nothing of it is left when the last process that maps
 it is gone, and one holds any number of storages and arrays.
+
+Memory is moved to segments behind the back of the person's code. A child that this code forks, a pool's or a
+DataLoader's worker, has a copy of it as of all other memory, unless it was asked to be shared.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -17,6 +21,7 @@ from multiprocessing import reduction
 from multiprocessing.context import get_spawning_popen
 from typing import Any, TypeAlias
 
+from nbshm.forking import is_new_rank
 from nbshm.memory.shared.pages import Pages
 from nbshm.memory.shared.spares import Spares, count_forks
 
@@ -53,6 +58,7 @@ class Segment:
         buffer: RawBuffer = (ctypes.c_ubyte * nbytes).from_address(pages.address)
         buffer.pages = pages  # type: ignore[attr-defined]  # who has the buffer keeps them mapped
         buffer.forks_before = count_forks()  # type: ignore[attr-defined]  # likewise kept with it
+        buffer.stays_shared = False  # type: ignore[attr-defined]  # likewise
         return cls._of(buffer)
 
     @classmethod
@@ -89,6 +95,10 @@ class Segment:
         """Tell whether it was handed on from here, or mapped when this process was forked."""
         return self.pages.handed_on or self.buffer.forks_before != count_forks()  # type: ignore[attr-defined]  # as above
 
+    def stay_shared(self) -> None:
+        """Have children that the person's code forks share it: that was asked for."""
+        self.buffer.stays_shared = True  # type: ignore[attr-defined]  # see `on`
+
     def holds(self, address: int, nbytes: int) -> bool:
         """Tell whether all of that memory lies in it."""
         return self.address <= address and address + nbytes <= self.address + self.nbytes
@@ -97,6 +107,9 @@ class Segment:
         """Travel as a descriptor, with the means of multiprocessing."""
         self.pages.handed_on = True
         return _received, (reduction.DupFd(_sendable(self.fd)), self.nbytes)
+
+
+_all_segments: weakref.WeakSet[Segments] = weakref.WeakSet()
 
 
 class Segments:
@@ -110,6 +123,7 @@ class Segments:
         self._by_address: weakref.WeakValueDictionary[int, RawBuffer] = weakref.WeakValueDictionary()
         self._addresses: list[int] = []
         self._listing = threading.Lock()  # results of a background run come in its own thread
+        _all_segments.add(self)
 
     def create(self, nbytes: int) -> Segment:
         """Return a listed segment with anything in it, which takes no time to write to if it is a spare."""
@@ -142,6 +156,16 @@ class Segments:
             return None
         return Segment.used_by(buffer)
 
+    def copy(self) -> None:
+        """Have copies, in a forked child, of all but what stays shared: memory like any other from now on."""
+        self._listing = threading.Lock()  # a thread that is not here may hold the other
+        for address, buffer in list(self._by_address.items()):
+            if not buffer.stays_shared:  # type: ignore[attr-defined]  # see `Segment.on`
+                with contextlib.suppress(OSError):  # there is nobody here whom an error would help
+                    buffer.pages.make_private()  # type: ignore[attr-defined]  # likewise
+                    del self._by_address[address]
+        self._addresses = sorted(self._by_address.keys())
+
     def __iter__(self) -> Iterator[Segment]:
         return (Segment.used_by(buffer) for buffer in list(self._by_address.values()))
 
@@ -165,3 +189,12 @@ def _sendable(fd: int) -> int:
 
 def _received(handle: Any, nbytes: int) -> Segment:
     return Segment.over(handle.detach(), nbytes)
+
+
+def _copy_in_forked_child() -> None:
+    if not is_new_rank():
+        for segments in list(_all_segments):
+            segments.copy()
+
+
+os.register_at_fork(after_in_child=_copy_in_forked_child)

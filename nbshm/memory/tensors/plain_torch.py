@@ -123,7 +123,11 @@ class _Travelling:
         self._by_address = Segments()
 
     def known(self, segment: Segment) -> Segment:
-        """Return the segment as it is mapped already, if it is, and know it from now on."""
+        """Return the segment as it is mapped already, if it is, and know it from now on.
+
+        What is sent is shared, with forked children too.
+        """
+        segment.stay_shared()
         status = os.fstat(segment.fd)
         file = status.st_dev, status.st_ino
         buffer = self._by_file.get(file)

@@ -96,7 +96,9 @@ class NewStorages(Replacement):
         return made
 
     def _in_segment(self, nbytes: int) -> torch.UntypedStorage:
-        return storage_over(self._segments.create(nbytes).buffer, 0, nbytes)
+        segment = self._segments.create(nbytes)
+        segment.stay_shared()
+        return storage_over(segment.buffer, 0, nbytes)
 
 
 def reduce_by_torch(storage: torch.UntypedStorage) -> Reduced:

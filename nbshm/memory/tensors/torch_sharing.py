@@ -67,6 +67,9 @@ class TorchSharing:
     def share(self, tensor: torch.Tensor) -> torch.Tensor:
         """Do what `Tensor.share_memory_` does; what is shared, in a segment or by torch, stays as it is."""
         self._move(tensor)
+        segment = self._segment_of(_storage_of(tensor))
+        if segment is not None:
+            segment.stay_shared()
         if self.is_shared(tensor):
             return tensor
         shared: torch.Tensor = self._share_memory.original(tensor)
@@ -74,12 +77,12 @@ class TorchSharing:
 
     def is_shared(self, tensor: torch.Tensor) -> bool:
         """Tell what `Tensor.is_shared` does; what lies in a segment is shared."""
-        return self._is_in_segment(_storage_of(tensor)) or bool(self._is_shared.original(tensor))
+        return self._segment_of(_storage_of(tensor)) is not None or bool(self._is_shared.original(tensor))
 
-    def _is_in_segment(self, storage: torch.UntypedStorage | None) -> bool:
+    def _segment_of(self, storage: torch.UntypedStorage | None) -> Segment | None:
         if storage is None or storage.device.type != "cpu" or storage.nbytes() == 0:
-            return False
-        return self._find(storage.data_ptr(), storage.nbytes()) is not None
+            return None
+        return self._find(storage.data_ptr(), storage.nbytes())
 
     def _move(self, tensor: torch.Tensor) -> None:
         """Move the memory of a tensor to where torch would move it, and keep the old if anyone may see it.
@@ -87,7 +90,7 @@ class TorchSharing:
         Whether a view of numpy's is alive can't be told here: our own callers hold the tensor too.
         """
         storage = _storage_of(tensor)
-        if storage is None or not is_movable(storage) or self._is_in_segment(storage):
+        if storage is None or not is_movable(storage) or self._segment_of(storage) is not None:
             return
         seen = Buffer(address=0, nbytes=0, kind="storage", keeper=storage, writeable=True, holders=[tensor])
         census = Census(met=[tensor], near=(), worth_a_walk=_WORTH_A_WALK)

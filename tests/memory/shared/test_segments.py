@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import pickle
+from collections.abc import Callable
 from multiprocessing import resource_sharer
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import numpy as np
 import pytest
 from memory_notebook import address_of, open_descriptors
 
+from nbshm.forking import forking_a_rank
 from nbshm.memory.mapping import MappedSegments
-from nbshm.memory.shared import raw_memory
+from nbshm.memory.shared import pages, raw_memory
 from nbshm.memory.shared.raw_memory import HUGE_PAGE
 from nbshm.memory.shared.segments import Segment, Segments
 
@@ -124,3 +126,57 @@ def test_huge_pages_are_made_where_they_begin_and_are_zero():
 
 def mapped_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * 4096
+
+
+def test_a_forked_child_has_a_copy_of_all_but_what_stays_shared():
+    segments = Segments()
+    copied, shared = segments.create(10_000), segments.create(10_000)
+    shared.stay_shared()
+
+    def child() -> bool:
+        for segment in (copied, shared):
+            segment.buffer[9_999] = 7
+        is_listed = [segments.find(segment.address, 10_000) is not None for segment in (copied, shared)]
+        return is_listed == [False, True]
+
+    assert _forked(child)
+    assert (copied.buffer[9_999], shared.buffer[9_999]) == (0, 7)
+
+
+def test_a_forked_rank_shares_all_and_its_own_children_have_copies():
+    segments = Segments()
+    segment = segments.create(10_000)
+
+    def grandchild() -> bool:
+        segment.buffer[1] = 9
+        return segments.find(segment.address, 1) is None
+
+    def rank() -> bool:
+        segment.buffer[0] = 7
+        return _forked(grandchild)
+
+    with forking_a_rank():
+        assert _forked(rank)
+    assert bytes(segment.buffer[:2]) == b"\7\0"
+
+
+def test_a_child_without_room_for_a_copy_goes_on_sharing(monkeypatch):
+    segments = Segments()
+    segment = segments.create(10_000)
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(pages, "map_privately", refused)
+    assert _forked(lambda: segments.find(segment.address, 1) is not None)
+
+
+def _forked(function: Callable[[], bool]) -> bool:
+    """Return what a function returns in a forked child; False if it raises."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if function() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
