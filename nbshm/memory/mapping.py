@@ -70,6 +70,14 @@ class MappedSegments(Closing):
             return None
         return Place(segment=self._numbers[segment.address], offset=address - segment.address, nbytes=nbytes)
 
+    def holds(self, storage: Any) -> bool:
+        """Tell whether a storage is the notebook's, and so every rank's."""
+        if storage.device.type == "cuda":
+            return any(opened is storage for opened in self._opened.values())
+        return (
+            storage.device.type == "cpu" and self.place_of(storage.data_ptr(), storage.nbytes()) is not None
+        )
+
     def cuda_storage(self, number: int) -> Any:
         """Return one of the notebook's storages on GPUs; it is given up when nothing here uses it."""
         storage = self._opened.get(number)

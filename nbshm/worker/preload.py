@@ -22,6 +22,7 @@ MODULES = (
     "nbshm.memory.arrays",
     "nbshm.memory.tensors.reducer",
     "nbshm.memory.tensors.plain_torch",
+    "nbshm.worker.data_parallel",
 )
 
 

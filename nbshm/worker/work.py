@@ -16,7 +16,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import nbshm
-from nbshm.events import Exited, Failed, Interrupted, Started
+from nbshm.events import Exited, Failed, Interrupted, Note, Started
 from nbshm.failures.chains import trim
 from nbshm.failures.tracebacks import report_exception
 from nbshm.garbage import collection_put_off
@@ -72,6 +72,8 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         notebook = Notebook(namespace=vars(module), cells=cells)
         plain = PlainMultiprocessing(notebook, keeper=lambda: job.keeper)
         watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, plain))
+        if seat.nprocs > 1:
+            watch.when_imported("torch", lambda _: _watch_replicas(mapping, seat))
         try:
             with received_descriptors(carried), mapping.loading(job.places):
                 definitions = build(module, job.program, _stream(values))
@@ -131,6 +133,13 @@ def _care_for_plain_torch(mapping: MappedSegments, plain: PlainMultiprocessing) 
     from nbshm.memory.tensors.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
     PlainTorch(mapping.segments, keep=plain.keep).install()
+
+
+def _watch_replicas(mapping: MappedSegments, seat: Seat) -> None:
+    """Say so when this rank gives DistributedDataParallel the notebook's own parameters."""
+    from nbshm.worker.data_parallel import tell_of_shared_replicas  # noqa: PLC0415  # imports torch
+
+    tell_of_shared_replicas(mapping.holds, lambda text: seat.say(Note(rank=seat.rank, text=text)))
 
 
 def _stream(fd: int) -> Callable[[], Any]:

@@ -192,6 +192,32 @@ def test_two_notebooks_at_once_keep_to_themselves(notebook: Kernel, another: Ker
     assert ports[0] != ports[1]
 
 
+DATA_PARALLEL = """%%parallel nprocs=2 start_method={method}
+import copy
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+DistributedDataParallel({model})
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+def test_a_model_that_the_ranks_share_is_no_replica_for_each(notebook: Kernel, method: str) -> None:
+    notebook.run("net = torch.nn.Linear(2, 2)").check()
+    told = notebook.run(DATA_PARALLEL.format(method=method, model="net")).check()
+    assert told.text.count("DistributedDataParallel goes over a model that all ranks share") == 1
+    assert "DistributedDataParallel(copy.deepcopy(net))" in told.text
+    own = notebook.run(DATA_PARALLEL.format(method=method, model="copy.deepcopy(net)")).check()
+    assert "goes over a model" not in own.text
+
+
+@pytest.mark.cuda
+def test_a_model_on_a_gpu_that_the_ranks_share_is_no_replica_for_each(notebook: Kernel) -> None:
+    notebook.run("net = torch.nn.Linear(2, 2).cuda()").check()
+    told = notebook.run(DATA_PARALLEL.format(method="forkserver", model="net"), timeout=100)
+    assert told.text.count("goes over a model that all ranks share") == 1
+
+
 @pytest.mark.cuda
 def test_nccl_works_with_a_device_for_each_rank_again_and_again(notebook: Kernel) -> None:
     notebook.run("devices = torch.cuda.device_count()").check()
