@@ -6,8 +6,6 @@ import io
 import pickle
 from typing import Any
 
-from nbshm.worker.stand_ins import stand_in
-
 
 def read_blindly(pickled: bytes, *known: type) -> Any:
     """Unpickle without running anything that the pickle names, but the `known` classes.
@@ -24,4 +22,26 @@ class _Blind(pickle.Unpickler):
 
     def find_class(self, module: str, name: str, /) -> Any:
         """Return a class that is known, else what stands for anything."""
-        return self._known.get((module, name)) or stand_in(f"{module}.{name}", is_class=True)
+        return self._known.get((module, name), _Anything)
+
+
+class _Anything:
+    """Stands for a class, an object or a function, in whatever way unpickling uses them."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Take any arguments."""
+
+    def __call__(self, *_: Any, **__: Any) -> _Anything:
+        return self
+
+    def __setstate__(self, _: Any) -> None:
+        """Take any state."""
+
+    def __setitem__(self, _: Any, __: Any) -> None:
+        """Take any item, as a kind of dict."""
+
+    def extend(self, _: Any) -> None:
+        """Take any items, as a kind of list."""
+
+    def add(self, _: Any) -> None:
+        """Take any item, as a kind of set."""

@@ -1,8 +1,8 @@
 """What stands in a child process for names of the notebook that are not there, and says so when it is used.
 
-A process of a pool must be able to unpickle a task that names them: an exception at that point ends the
-process, the pool starts another one, and whoever waits for the task waits for ever. So functions raise when
-they are called, classes give instances that raise when they are used, and all else raises at any use.
+Most tasks that name them can be unpickled, and can do what needs none of them: whether a name is that of a
+function or of a class is not known of what the notebook got later, and an instance is mostly made without a
+call of its class. So both raise when they are called, instances when they are used, and all else at any use.
 """
 
 from __future__ import annotations
@@ -91,12 +91,19 @@ def _refuse(self: Any, *_: Any) -> NoReturn:
 
 
 class _StandInType(type):
-    """Lets instances be made in whatever way unpickling makes them."""
+    """What stands for a function or a class: the function would do something, and the class as well."""
 
     _sentence: str
+    _error: Exception | None
 
-    def __call__(cls: Any, *_: Any, **__: Any) -> Any:
-        return object.__new__(cls)
+    def __call__(cls, *_: Any, **__: Any) -> NoReturn:
+        _refuse(cls)
+
+    def __instancecheck__(cls, _: object) -> NoReturn:
+        _refuse(cls)
+
+    def __subclasscheck__(cls, _: type) -> NoReturn:
+        _refuse(cls)
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -111,6 +118,7 @@ class _Missing(metaclass=_StandInType):
     _error: Exception | None = None
 
     def __new__(cls: Any, *_: Any, **__: Any) -> Any:
+        """Make an instance as unpickling makes one, with whatever arguments."""
         return object.__new__(cls)
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:

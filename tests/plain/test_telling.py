@@ -9,7 +9,7 @@ import pytest
 from kernels import Kernel, kernel
 
 SETUP = """
-import concurrent.futures, multiprocessing as mp, os, pathlib, sys, torch, torch.multiprocessing as tmp
+import concurrent.futures, enum, multiprocessing as mp, os, pathlib, sys, torch, torch.multiprocessing as tmp
 from torch.utils.data import DataLoader, Dataset
 mp.set_forkserver_preload(["torch", "concurrent.futures.process"])
 contexts = {method: mp.get_context(method) for method in ("spawn", "forkserver")}
@@ -36,6 +36,9 @@ def take(*_): pass
 def square(x): return x * x
 def fail(*_): raise ValueError("not like this")
 def add_newer(x): return x + newer
+def apply_all(functions, x): return [function(x) for function in functions] and "applied"
+def is_kind(kind): return isinstance(1, kind)
+def take_color(thing, color): return thing is not None
 def load(**options): return list(DataLoader(num_workers=1, multiprocessing_context="forkserver", **options))
 def execute(task, *arguments, method="forkserver", **options):
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=contexts[method], **options) as executor:
@@ -127,6 +130,37 @@ newer = 1
         assert notebook.run(call).error[:2] == ("NameError", LATE)
     assert notebook.run("executor.submit(add_newer, 3).result()").error[:2] == ("NameError", LATE)
     notebook.run("executor.shutdown(); pool.terminate(); pool.join(); del newer").check()
+
+
+LATER = (
+    "'{}' is not in this process, which was started before the notebook defined it. "
+    "Make the pool, or the process, after the definition."
+)
+
+
+def test_functions_and_classes_that_are_newer_than_a_pool_raise_where_they_are_used(notebook: Kernel) -> None:
+    """The one that a task calls, and those that it is given; an instance that it only passes on is none."""
+    notebook.run("""
+pool = contexts["forkserver"].Pool(1)
+executor = concurrent.futures.ProcessPoolExecutor(1, mp_context=contexts["forkserver"])
+assert pool.apply(square, (3,)) == executor.submit(square, 3).result() == 9
+def save(x): pass
+class Kind:
+    def __init__(self, x): self.x = x
+class Color(enum.Enum): RED = 1
+""").check()
+    save, kind, color = (("NameError", LATER.format(name)) for name in ("save", "Kind", "Color"))
+    for call, told in {
+        "pool.apply(apply_all, ([save], 3))": save,
+        "pool.map(save, [3, 4])": save,
+        "executor.submit(apply_all, [save], 3).result()": save,
+        "pool.apply(Kind, (3,))": kind,
+        "pool.apply(is_kind, (Kind,))": kind,
+        "pool.apply(take_color, (1, Color.RED))": color,  # made by a call of its class
+    }.items():
+        assert notebook.run(call).error[:2] == told
+    assert notebook.value("pool.apply(take_color, (Kind(3), [Kind]))") is True
+    notebook.run("executor.shutdown(); pool.terminate(); pool.join(); del save, Kind, Color").check()
 
 
 def test_a_misspelt_name_of_a_module_is_told_as_ever(notebook: Kernel) -> None:
