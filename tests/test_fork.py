@@ -197,6 +197,15 @@ def test_names_of_ipythons_need_nothing_of_the_notebook(forking: Kernel) -> None
     assert reply.text.strip() == "['WorkerShell', 'WorkerShell']"
 
 
+def test_figures_are_shown_though_the_notebook_has_shown_some(forking: Kernel) -> None:
+    pytest.importorskip("matplotlib")
+    plot = "plt.plot([1, 2]);"
+    forking.run(f"%matplotlib inline\nimport matplotlib.pyplot as plt\n{plot}").check()
+    assert "data:image/png" in forking.run(f"{HEAD}\n{plot}").check().displays[0]["text/html"]
+    forking.run("%config InlineBackend.figure_format = 'svg'").check()
+    assert "data:image/svg+xml" in forking.run(f"{HEAD}\n{plot}").check().displays[0]["text/html"]
+
+
 def test_a_bar_with_a_file_of_its_own_stays_what_it_is(forking: Kernel) -> None:
     pytest.importorskip("tqdm")
     forking.run(

@@ -170,10 +170,25 @@ def _write_matplotlib(matplotlib: ModuleType, state: State) -> None:
     matplotlib.rcParams.update(state["changed"])
 
 
+_INLINE_SETTINGS = ("figure_formats", "print_figure_kwargs", "close_figures", "rc")
+
+
+def _read_inline(config: ModuleType) -> State:
+    """Read what `%config InlineBackend` sets, where that is there yet."""
+    kind = config.InlineBackend
+    return {name: getattr(kind.instance(), name) for name in _INLINE_SETTINGS} if kind.initialized() else {}
+
+
+def _write_inline(config: ModuleType, state: State) -> None:
+    for name, value in state.items():
+        setattr(config.InlineBackend.instance(), name, value)
+
+
 LIBRARIES = {
     "torch": Library(read=_read_torch, write=_write_torch),
     "torch._inductor.config": Library(read=_read_inductor, write=_write_inductor),
     "numpy": Library(read=_read_numpy, write=_write_numpy),
     "pandas": Library(read=_read_pandas, write=_write_pandas),
     "matplotlib": Library(read=_read_matplotlib, write=_write_matplotlib),
+    "matplotlib_inline.config": Library(read=_read_inline, write=_write_inline),
 }

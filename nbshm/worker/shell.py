@@ -277,12 +277,25 @@ def warm_up() -> WorkerShell:
             return present
         type(present).clear_instance()  # the kernel's, in a process forked from it
     shell: WorkerShell = WorkerShell.instance()
+    _show_figures(shell)
     shell.execute("pass")
     try:
         shell.execute("1 / 0")
     except ZeroDivisionError as error:
         shell.report(error)
     return shell
+
+
+def _show_figures(shell: WorkerShell) -> None:
+    """Let matplotlib's inline back end show figures by this shell.
+
+    In a forked process it has been set up for the kernel's shell, and would not be set up again.
+    """
+    inline = sys.modules.get("matplotlib_inline.backend_inline")
+    if inline is not None:
+        inline.configure_inline_support.current_backend = "unset"
+        # Asking in the ordinary way for a back end that nobody has chosen would choose and load one.
+        inline.configure_inline_support(shell, dict.get(inline.matplotlib.rcParams, "backend"))
 
 
 def _at_once(run: Coroutine[Any, Any, T]) -> T:

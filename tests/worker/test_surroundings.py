@@ -195,6 +195,22 @@ def test_figures_have_the_notebooks_settings_and_are_drawn_inline(notebook):
     assert notebook.worker(code) == (50, "module://matplotlib_inline.backend_inline")
 
 
+def test_figures_are_in_the_formats_that_the_notebook_has_configured(notebook):
+    pytest.importorskip("matplotlib_inline")
+    notebook.kernel(
+        "import matplotlib_inline.config\n"
+        "inline = matplotlib_inline.config.InlineBackend.instance()\n"
+        "inline.figure_format = 'svg'\n"
+        "inline.print_figure_kwargs = {'dpi': 50}"
+    )
+    code = (
+        "import matplotlib_inline.config\n"
+        "inline = matplotlib_inline.config.InlineBackend.instance()\n"
+        "result = inline.figure_formats, inline.print_figure_kwargs"
+    )
+    assert notebook.worker(code) == ({"svg"}, {"dpi": 50})
+
+
 def test_a_backend_that_draws_into_files_stays(notebook):
     pytest.importorskip("matplotlib")
     notebook.kernel("import matplotlib\nmatplotlib.use('agg')")
