@@ -18,7 +18,6 @@ import struct
 import sys
 import threading
 import typing
-import weakref
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -69,7 +68,6 @@ def reducers() -> dict[type, Callable[[Any], Reduced]]:
         functools.cached_property: _reduce_cached_property,
         struct.Struct: _reduce_struct,
         threading.local: _reduce_local,
-        weakref.ref: _reduce_weak_reference,
         contextvars.ContextVar: _reduce_context_variable,
         contextlib._GeneratorContextManager: _reduce_context_manager,  # noqa: SLF001  # it has no public name
     }
@@ -131,20 +129,6 @@ def _reduce_cached_property(cached: functools.cached_property[Any]) -> Reduced:
 def _reduce_local(local: threading.local) -> Reduced:
     """Make one in which the worker's main thread has what the notebook's has."""
     return threading.local, (), vars(local) or None
-
-
-def _reduce_weak_reference(reference: weakref.ref[Any]) -> Reduced:
-    """Refer to the same object where it arrives, if anything else there holds it."""
-    target = reference()
-    return (_dead, ()) if target is None else (weakref.ref, (target, reference.__callback__))
-
-
-def _dead() -> weakref.ref[Any]:
-    return weakref.ref(_Target())
-
-
-class _Target:
-    """Gone as soon as it is there."""
 
 
 def _reduce_context_variable(variable: contextvars.ContextVar[Any]) -> Reduced:

@@ -16,11 +16,11 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping
 from multiprocessing.reduction import ForkingPickler
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
 
-from nbshm.definitions import standard_objects
+from nbshm.definitions import standard_objects, weak_references
 from nbshm.definitions.by_value import reduce_cell, reduce_code
 from nbshm.garbage import collection_put_off
 from nbshm.memory.reducers import Reducer
@@ -36,6 +36,7 @@ _OWN: dict[type, Reducer] = {
     # By function and object; multiprocessing's asks the object for the name, which it may not have.
     MethodType: cloudpickle.Pickler.dispatch_table[MethodType],
     **standard_objects.reducers(),
+    **weak_references.reducers(),
 }
 _TABLE = ChainMap(_OWN, cloudpickle.Pickler.dispatch_table)
 
@@ -75,6 +76,8 @@ class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ca
 class ValuePickler(PlainPickler):
     """Pickles values for another process of the run; `reducers` are those for memory (see `reducers.py`)."""
 
+    _own: ClassVar[dict[type, Reducer]] = _OWN
+
     def __init__(
         self,
         *,
@@ -85,7 +88,7 @@ class ValuePickler(PlainPickler):
         carried = ForkingPickler(io.BytesIO()).dispatch_table
         self._reducers = reducers
         # Before the pickler is made: that is when it looks for its table.
-        self.dispatch_table = ChainMap(reducers, _refusals(), _OWN, carried, _TABLE)
+        self.dispatch_table = ChainMap(reducers, _refusals(), self._own, carried, _TABLE)
         super().__init__(reference=reference, file=file)
 
     @collection_put_off()
@@ -101,6 +104,8 @@ class ValuePickler(PlainPickler):
 
 class OutwardPickler(ValuePickler):
     """Pickles for a process that has its own of what there is one of in each: generators, `os.environ`."""
+
+    _own: ClassVar = {**_OWN, **weak_references.holding_reducers()}
 
     def reducer_override(self, value: Any) -> Any:
         """Refer to the receiver's own of such objects."""

@@ -14,7 +14,9 @@ of_module = [of_a_module]
 class Node:
     def __init__(self, parent=None): self.parent = parent and weakref.ref(parent)
 root = Node()
-child, orphan = Node(root), Node(Node())
+child, orphan, uncle = Node(root), Node(Node()), Node()
+by_name, ages, nodes = weakref.WeakValueDictionary(uncle=uncle), weakref.WeakKeyDictionary({uncle: 7}), weakref.WeakSet([uncle])
+uncle.known_by = nodes
 token = depth.set([blank])
 held = [depth, user.set("me").var]
 def read(): return depth.get(), unit.get(), user.get(), unset.get("none")
@@ -22,7 +24,9 @@ def read(): return depth.get(), unit.get(), user.get(), unset.get("none")
 %%parallel out=back
 assert Row(a=1) == {"a": 1} and typing.is_typeddict(Row) and Row.__optional_keys__ == {"a", "b"}
 blank.own = rank
-assert child.parent() is root and orphan.parent() is None
+assert child.parent().parent is None and orphan.parent() is None
+assert [*by_name.items()] == [("uncle", node) for node in nodes] and [*ages.items()] == [(by_name["uncle"], 7)]
+assert by_name["uncle"].known_by is nodes
 assert read() == ([blank], 1, "me", "none") and held[0] is depth and held[1] is user
 assert of_a_module is of_module[0] is sys.modules["nbshm.memory.loading"]._load
 assert contextvars.Context().run(read) == (1, 1, 1, "none")
