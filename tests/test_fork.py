@@ -94,9 +94,46 @@ def test_what_can_not_travel_is_there(forking: Kernel) -> None:
 
 
 def test_arrays_that_can_not_be_shared_are_told(forking: Kernel) -> None:
-    reply = forking.run(f"{HEAD}\nbox.array[rank] = 1").check()
-    assert reply.text.count("box can't be sent, so each forked rank has a copy of its own") == 1
-    assert forking.value("box.array.tolist()") == [0.0] * 4
+    reply = forking.run(f"{HEAD}\nbox.array[rank] = Store.guard[1][rank] = 1").check()
+    for name in ("box", "Store.guard"):
+        assert reply.text.count(f"{name} can't be sent, so each forked rank has a copy of its own") == 1
+    assert "nbshm.share(box) moves it ahead, or says why not." in reply.text
+    assert forking.value("(box.array.tolist(), Store.guard[1].tolist())") == ([0.0] * 4, [0.0] * 2)
+
+
+def test_arrays_that_were_shared_before_are_shared_though_they_can_not_be_sent(forking: Kernel) -> None:
+    forking.run("import nbshm\nshared_box = Box()\nnbshm.share(shared_box);").check()
+    reply = forking.run(f"{HEAD}\nshared_box.array[rank] = 1").check()
+    assert reply.text == ""
+    assert forking.value("shared_box.array.tolist()") == [1.0, 1.0, 0.0, 0.0]
+
+
+WITH_LOCKS = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.lock = torch.nn.Linear(2, 2, bias=False), threading.Lock()
+
+class Trainer:
+    def __init__(self, net):
+        self.net, self.optimizer = net, torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.5)
+        self.steps = (i for i in range(9))
+
+locked, trainer = Net(), Trainer(torch.nn.Linear(2, 2, bias=False))
+product = torch.ones(2, requires_grad=True) * 1
+"""
+
+
+def test_tensors_of_what_can_not_be_sent_are_shared(forking: Kernel) -> None:
+    forking.run(WITH_LOCKS).check()
+    reply = forking.run(
+        f"{HEAD}\nwith torch.no_grad():\n"
+        "    for tensor in locked.layer.weight, trainer.net.weight, product: tensor[rank] = rank + 7\n"
+        "    trainer.optimizer.param_groups[0]['params'][0][rank] += 1"
+    ).check()
+    assert reply.text == ""
+    values = "(locked.layer.weight.tolist(), trainer.net.weight.tolist(), product.tolist())"
+    assert forking.value(values) == ([[7, 7], [8, 8]], [[8, 8], [9, 9]], [7, 8])
 
 
 def test_definitions_and_memory_come_back_as_the_notebooks_own(forking: Kernel) -> None:

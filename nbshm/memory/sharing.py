@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+import contextlib
+from collections.abc import Mapping, MutableMapping, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
 from nbshm.errors import CannotSend
 from nbshm.memory.buffers import Buffer, Buffers
 from nbshm.memory.capturing import CapturingPickler
-from nbshm.memory.decisions import Copied, decide
+from nbshm.memory.decisions import Copied, Moves, decide
 from nbshm.memory.ownership.address_space import AddressSpace
 from nbshm.memory.ownership.contents import arrays_of_libraries, tensors_and_arrays
 from nbshm.memory.ownership.holders import Holders
@@ -55,6 +56,45 @@ def share(argument: Argument, caller: FrameType, *, mappings: Mappings, segments
             if isinstance(spot.home, Segment):
                 spot.home.stay_shared()
     return argument.value
+
+
+def move_unsent(
+    values: Mapping[str, Any], *, mappings: Mappings, segments: Segments, reserved: int
+) -> list[str]:
+    """Move what can be moved of values that can't be sent; return the names of those of which more is left.
+
+    Elsewhere the rest would be mirrored. `reserved` is how many descriptors must be left for others.
+
+    Raises
+    ------
+    NoRoom
+        It does not fit.
+
+    """
+    names = NotebookNames(*mappings)
+    left = []
+    for name, value in values.items():
+        buffers = _buffers_as_far_as_possible(value)
+        with AddressSpace() as space:
+            decisions = decide(buffers, names=names, segments=segments, space=space, worth_a_walk=0)
+        moves = [decision for decision in decisions if isinstance(decision, Moves)]
+        list(carry_out(moves, buffers, names, segments, reserved))
+        if any(isinstance(decision, Copied) and decision.back for decision in decisions):
+            left.append(name)
+    return left
+
+
+def _buffers_as_far_as_possible(value: Any) -> Buffers:
+    """Return the memory of the tensors and arrays in a value, also of those that can't be sent themselves."""
+    pickler = _pickler()
+    for part in tensors_and_arrays(value):
+        try:
+            pickler.dump(part)
+        except Exception:  # noqa: BLE001, PERF203  # a part of a graph, say: its storage may move all the same
+            with contextlib.suppress(Exception):  # it has none, or one that can't be shared
+                pickler.dump(part.untyped_storage())
+    pickler.forget()
+    return pickler.buffers
 
 
 def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:

@@ -3,7 +3,8 @@
 Nothing is lifted or sent that holds no memory: files, locks and connections of the notebook are there.
 Tensors, and arrays that move, are in shared memory before the fork. A mirrored array is not: the notebook's
 own stays where it is, and what a rank writes into its copy of that would be lost. So values that hold memory
-are sent, as to any worker, and bound in the worker's `__main__`.
+are sent, as to any worker, and bound in the worker's `__main__`. Of a value that can't be sent what can move
+is moved; only that is shared.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ def as_fork_allows(options: Options) -> Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedForFork:
-    """The values to bind in a forked worker; `unshared` are names whose arrays can't be shared."""
+    """The values to bind in a forked worker; `unsent` are values with memory that can't be sent, by name."""
 
     packed: Packed[CapturingPickler]
-    unshared: tuple[str, ...]
+    unsent: dict[str, Any]
 
 
 def pack_for_fork(
@@ -72,31 +73,32 @@ def pack_for_fork(
     """Pack the values that hold memory, of those that the code needs."""
     namespace = notebook.namespace
     names, classes = _needed(needs.names, namespace)
-    holders, unshared = {}, []
+    unsent: dict[str, Any] = {}
 
-    def holds_memory(value: Any) -> bool | None:
-        return _holds_memory(value, make_pickler(_Reference(namespace)))
-
-    for name in sorted(names):
-        holds = holds_memory(namespace[name])
+    def holds_memory(path: str, value: Any) -> bool:
+        holds = _holds_memory(value, make_pickler(_Reference(namespace)))
         if holds is None:
-            unshared.append(name)
-        elif holds:
-            holders[name] = namespace[name]
+            unsent[path] = value
+        return bool(holds)
+
+    holders = {name: namespace[name] for name in sorted(names) if holds_memory(name, namespace[name])}
+    states = _states(classes, namespace, holds_memory)
     pickler = make_pickler(_Reference(namespace))
-    pickler.dump(Tail(values=holders, state=_states(classes, namespace, holds_memory), contents={}))
+    pickler.dump(Tail(values=holders, state=states, contents={}))
     program = Program(steps=(), values=pickler.stream, cells=_cells(notebook), left_out={})
     return PackedForFork(
-        packed=Packed(program=program, pickler=pickler, names=frozenset(names)), unshared=tuple(unshared)
+        packed=Packed(program=program, pickler=pickler, names=frozenset(names)), unsent=unsent
     )
 
 
 def _states(
-    classes: Iterable[type], namespace: dict[str, Any], holds_memory: Callable[[Any], bool | None]
+    classes: Iterable[type], namespace: dict[str, Any], holds_memory: Callable[[str, Any], bool]
 ) -> dict[str, State]:
     """Return the attributes that hold memory, of those classes that have a name."""
     held = {
-        kind.__name__: {name: value for name, value in _attributes(kind) if holds_memory(value)}
+        kind.__name__: {
+            name: value for name, value in _attributes(kind) if holds_memory(f"{kind.__name__}.{name}", value)
+        }
         for kind in classes
         if namespace.get(kind.__name__) is kind
     }

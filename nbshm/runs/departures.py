@@ -8,12 +8,14 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nbshm.errors import CannotSend
 from nbshm.jobs import Body, Import, Job, Program
 from nbshm.memory.capturing import CapturingPickler, Picklers
 from nbshm.memory.ownership.names import NotebookNames
 from nbshm.memory.placing import Placement, place
+from nbshm.memory.sharing import move_unsent
 from nbshm.notebook.local_modules import LocalModules
 from nbshm.notebook.namespace import Notebook
 from nbshm.notebook.surroundings import capture_surroundings
@@ -73,7 +75,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             stack.callback(carried.close)
             picklers = Picklers(semaphore_reducers(session.launcher.sweeper.begin_file))
             stack.callback(picklers.forget)
-            packed, unshared = _pack(needs, session.notebook, options, picklers)
+            packed, unsent = _pack(needs, session.notebook, options, picklers)
         with interrupts_put_off():  # in the middle of it, memory has been moved or copied in part
             picklers.forget()
             placement = place(
@@ -84,6 +86,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
                 results=options.nprocs,
             )
             stack.enter_context(placement)
+            unshared = _move_unsent(unsent, session, options)
             _check_mirrors(placement, names, session)
             stack.callback(placement.copy_back)
             values, board = (stack.enter_context(_memory_file(name)) for name in ("values", "board"))
@@ -94,7 +97,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             job=job,
             names=packed.names,
             edited=_edited(packed.program, session.modules),
-            unshared=unshared,
+            unshared=tuple(unshared),
             mirrored=_mirrored(placement, names) if options.background else (),
             placement=placement,
             values=values,
@@ -105,12 +108,20 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
 
 def _pack(
     needs: Needs, notebook: Notebook, options: Options, picklers: Picklers
-) -> tuple[Packed[CapturingPickler], tuple[str, ...]]:
-    """Return what is needed, packed, and the names whose arrays forked workers can't share."""
+) -> tuple[Packed[CapturingPickler], dict[str, Any]]:
+    """Return what is needed, packed, and the values with memory that can't be sent to forked workers."""
     if options.start_method == "fork":
         forked = pack_for_fork(needs, notebook, picklers.make)
-        return forked.packed, forked.unshared
-    return pack(needs, notebook, picklers.make), ()
+        return forked.packed, forked.unsent
+    return pack(needs, notebook, picklers.make), {}
+
+
+def _move_unsent(unsent: dict[str, Any], session: Session, options: Options) -> list[str]:
+    """Share what can move of values that forked workers only inherit; name those with more."""
+    if not unsent:
+        return []
+    reserved = descriptors_for(options.nprocs)
+    return move_unsent(unsent, mappings=session.mappings(), segments=session.segments, reserved=reserved)
 
 
 def _job(body: Body, program: Program, placement: Placement, session: Session, options: Options) -> Job:

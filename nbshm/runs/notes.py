@@ -89,8 +89,8 @@ def about_unshared(names: Iterable[str]) -> Iterator[str]:
     """Say what forked ranks don't share."""
     for name in names:
         yield (
-            f"{name} can't be sent, so each forked rank has a copy of its own: "
-            f"what it writes into the arrays of {name} stays there."
+            f"{name} can't be sent, so each forked rank has a copy of its own of what can't move in it: "
+            f"what it writes there stays there. nbshm.share({name}) moves it ahead, or says why not."
         )
 
 
