@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -51,8 +52,9 @@ class NotedNumbers(CellNumbers):
     def note_next(self, info: Any) -> None:
         """Note the cell that is about to run."""
         if info.store_history:
-            transformed = self._shell.transform_cell(info.raw_cell)
-            self._note(info.raw_cell, transformed, self._shell.execution_count)
+            with contextlib.suppress(SyntaxError):  # told by IPython; such a cell has no code
+                transformed = self._shell.transform_cell(info.raw_cell)
+                self._note(info.raw_cell, transformed, self._shell.execution_count)
 
     def _note(self, text: str, transformed: str, number: int) -> None:
         self._numbers[self._compiler.get_code_name(text, transformed, number)] = number

@@ -20,18 +20,22 @@ if TYPE_CHECKING:
 
 
 class CellSyntaxError(SyntaxError):
-    """The body of a parallel cell does not compile; nothing was started."""
+    """The body of a parallel cell does not compile, and nothing was started; `kind` is what was raised."""
+
+    def __init__(self, *args: Any, kind: type[SyntaxError]) -> None:
+        super().__init__(*args)
+        self.kind = kind
 
 
 @contextmanager
-def raised_for_cells(text: str) -> Iterator[None]:
-    """Turn a syntax error that compiling the text raises into one that is shown as the cell's own."""
+def raised_for_cells(text: str, filename: str) -> Iterator[None]:
+    """Turn a syntax error that is found in the text into one that is shown as that of its cell."""
     try:
         yield
     except SyntaxError as error:
-        message, (filename, line, offset, _, *end) = error.args
+        message, (_, line, offset, _, *end) = error.args
         source = text.splitlines(keepends=True)[line - 1]  # the compiler looks for it in a file, in vain
-        raise CellSyntaxError(message, (filename, line, offset, source, *end)) from None
+        raise CellSyntaxError(message, (filename, line, offset, source, *end), kind=type(error)) from None
 
 
 def install(shell: InteractiveShell) -> None:
@@ -53,8 +57,8 @@ def _show(
     _trace: TracebackType | None,
     tb_offset: int | None = None,  # noqa: ARG001  # IPython hands it over by that name
 ) -> Any:
-    plain = SyntaxError(*error.args)
+    plain = error.kind(*error.args)
     frames: Any = []  # what IPython itself hands over for a cell, whatever its annotation says
-    lines = shell.SyntaxTB.structured_traceback(SyntaxError, plain, frames)
-    shell._showtraceback(SyntaxError, plain, lines)  # noqa: SLF001  # what front ends override to show an error
+    lines = shell.SyntaxTB.structured_traceback(error.kind, plain, frames)
+    shell._showtraceback(error.kind, plain, lines)  # noqa: SLF001  # what front ends override to show an error
     return lines

@@ -85,9 +85,11 @@ def _names_in_the_result(tree: ast.Module) -> set[str]:
 
 
 def _parsed(body: Body, shell: InteractiveShell, flags: int) -> ast.Module:
-    text: str = shell.transform_cell(at_its_line(body))  # type: ignore[no-untyped-call]
+    text = at_its_line(body)
+    with raised_for_cells(text, body.origin.filename):
+        text = shell.transform_cell(text)  # type: ignore[no-untyped-call]
     flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    with raised_for_cells(text):
+    with raised_for_cells(text, body.origin.filename):
         compiled: CodeType = compile(text, body.origin.filename, "exec", flags, dont_inherit=True)
         del compiled  # only compiling finds a `return` outside a function, and its like
     tree: ast.Module = ast.parse(text, body.origin.filename)
