@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from collections import UserDict
 from collections.abc import Callable, Iterator
-from types import FunctionType, MappingProxyType
+from types import FunctionType, MappingProxyType, MemberDescriptorType
 from typing import Any, Literal
 
 from nbshm.attributes import attribute
@@ -195,6 +195,10 @@ def _inner(value: Any) -> Iterator[tuple[str, Any]]:
     dictionary = attribute(value, "__dict__")
     if issubclass(type(dictionary), dict):
         yield from ((f".{key}", part) for key, part in dictionary.items())
+    for base in type(value).__mro__:
+        if "__slots__" in vars(base):
+            slots = (name for name, each in vars(base).items() if type(each) is MemberDescriptorType)
+            yield from ((f".{name}", attribute(value, name)) for name in slots)
 
 
 def explain(culprit: Culprit) -> tuple[str, str]:

@@ -188,7 +188,7 @@ def _task(needs: Needs, session: Session, options: Options, *, daemon: bool) -> 
     session.get_ready()
     return Task.allowed(
         body=body,
-        analysis=Analysis(needs=needs, writes=(), binds=frozenset()),
+        analysis=Analysis(needs=needs),
         options=options,
         cell=f"In [{running_cell(session.shell, session.notebook.cells)}]",
     )

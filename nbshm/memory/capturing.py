@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
+from nbshm.generators import generator_kinds
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.ownership.reach import Walk, is_array_or_view_kind, is_own
 from nbshm.memory.picklers import OutwardPickler
@@ -15,15 +16,21 @@ from nbshm.memory.reducers import Reducer, reducers
 class CapturingPickler(OutwardPickler):
     """Pickles the notebook's values; `buffers` holds the memory that they lie in.
 
-    `others` are reducers for what is not memory.
+    `others` are reducers for what is not memory. `meet` is called for each random generator.
     """
 
-    def __init__(self, reference: Callable[[Any], Any], *, others: Mapping[type, Reducer]) -> None:
+    def __init__(
+        self,
+        reference: Callable[[Any], Any],
+        *,
+        others: Mapping[type, Reducer],
+        meet: Callable[[Any], object] = lambda _: None,
+    ) -> None:
         self.buffers = Buffers()
         own: dict[int, Any] = {}
         # Not a method: the pickler would hold itself, and with it all memory until a garbage collection.
         found = reducers(self.buffers, lambda array: id(array) in own)
-        found.update(others)
+        found.update({**others, **_reducers_of_generators(meet)})
         self._own_arrays = own
         self._walk = Walk(is_array_or_view_kind)
         self._kinds: dict[int, tuple[type, bool]] = {}
@@ -67,10 +74,19 @@ class Picklers:
     def __init__(self, others: Mapping[type, Reducer]) -> None:
         self._others = others
         self._made: list[CapturingPickler] = []
+        self._generators: dict[int, Any] = {}
+
+    @property
+    def generators(self) -> tuple[Any, ...]:
+        """The random generators that were pickled."""
+        return tuple(self._generators.values())
 
     def make(self, reference: Callable[[Any], Any]) -> CapturingPickler:
         """Make an empty pickler that asks `reference`."""
-        pickler = CapturingPickler(reference, others=self._others)
+        met = self._generators
+        pickler = CapturingPickler(
+            reference, others=self._others, meet=lambda generator: met.setdefault(id(generator), generator)
+        )
         self._made.append(pickler)
         return pickler
 
@@ -79,6 +95,16 @@ class Picklers:
         for pickler in self._made:
             pickler.forget()
         self._made.clear()
+
+
+def _reducers_of_generators(meet: Callable[[Any], object]) -> dict[type, Reducer]:
+    """Return reducers that leave random generators as they are, when they have been met."""
+
+    def reduce(generator: Any) -> Any:
+        meet(generator)
+        return generator.__reduce_ex__(5)
+
+    return dict.fromkeys(generator_kinds(), reduce)
 
 
 def _unasked(_: Any) -> Any:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from nbshm.definitions.escapes import write_out
 from nbshm.definitions.names import Names, cell_names
 from nbshm.definitions.statements import POSTPONED
 from nbshm.definitions.writes import Write, writes
+from nbshm.generators import SEEDING
 from nbshm.given_names import GIVEN_NAMES
 from nbshm.jobs import Body
 from nbshm.notebook.syntax_errors import raised_for_cells
@@ -26,11 +28,15 @@ _HISTORIES = frozenset({"Out", "_oh"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What a cell needs, its writes into the notebook's values, and names that it binds in its ranks only."""
+    """What a cell needs, its writes into the notebook's values, and names that it binds in its ranks only.
+
+    `seeded` is what it seeds, or spawns from, as its code calls that: `rng`, `opts['rng']`.
+    """
 
     needs: Needs
-    writes: tuple[Write, ...]
-    binds: frozenset[str]
+    writes: tuple[Write, ...] = ()
+    binds: frozenset[str] = frozenset()
+    seeded: frozenset[str] = frozenset()
 
 
 def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
@@ -61,6 +67,7 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
         needs=needs,
         writes=tuple(_writes_into_the_notebook(tree, names, options.out)),
         binds=names.binds - set(options.out),
+        seeded=frozenset(_seeded(tree)),
     )
 
 
@@ -70,6 +77,13 @@ def _writes_into_the_notebook(tree: ast.Module, names: Names, out: Iterable[str]
     own = names.reads - names.binds - given
     added_to = names.reads - names.perhaps_bound - given - set(out)
     return (write for write in writes(tree) if write.name in (added_to if write.binds else own))
+
+
+def _seeded(tree: ast.Module) -> Iterator[str]:
+    """Yield the expressions of which the cell uses a method that gives a stream of random numbers."""
+    for node in ast.walk(write_out(tree)):
+        if isinstance(node, ast.Attribute) and node.attr in SEEDING:
+            yield ast.unparse(node.value)
 
 
 def _names_in_the_result(tree: ast.Module) -> set[str]:

@@ -37,7 +37,8 @@ class Departure:
 
     `names` are the notebook's names that are in it; `edited` the person's own files that it imports and that
     are newer than what the notebook has of them; `unshared` names whose arrays forked workers can't share,
-    and `mirrored` those of a background run's mirrors. `values` and `board` are descriptors of files.
+    and `mirrored` those of a background run's mirrors. `generators` are the random ones that are in it.
+    `values` and `board` are descriptors of files.
     """
 
     job: Job
@@ -45,6 +46,7 @@ class Departure:
     edited: tuple[str, ...]
     unshared: tuple[str, ...]
     mirrored: tuple[str, ...]
+    generators: tuple[Any, ...]
     placement: Placement
     values: int
     board: int
@@ -99,6 +101,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             edited=_edited(packed.program, session.modules),
             unshared=tuple(unshared),
             mirrored=_mirrored(placement, names) if options.background else (),
+            generators=picklers.generators,
             placement=placement,
             values=values,
             board=board,

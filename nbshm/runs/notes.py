@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from nbshm.definitions.standard_objects import home_of_the_only_one
 from nbshm.failures.reports import Raised, RankFailure
 from nbshm.failures.stacks import (
     Dump,
@@ -26,13 +25,6 @@ from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
 from nbshm.words import listed, with_article, without_colours
 
-_REMEDIES = {
-    ("numpy.random", "Generator"): "Use {name}.spawn(nprocs)[rank] in the cell.",
-    ("numpy.random", "RandomState"): "Seed one for each rank in the cell.",
-    ("random", "Random"): "Seed one for each rank in the cell.",
-    ("torch", "Generator"): "Seed one for each rank in the cell.",
-}
-_SEEDING = ("spawn", "seed", "manual_seed")  # what a cell calls to give each rank a stream of its own
 _MISSING = re.compile(r"name '(\w+)' is not defined")
 _CUDA_AFTER_FORK = "Cannot re-initialize CUDA in forked subprocess"  # says torch
 _MISSING_IN_A_TEXT = re.compile(r"local variable '(\w+)' is not defined")  # says pandas of `@x` in a query
@@ -42,14 +34,12 @@ def before_start(
     options: Options,
     names: AbstractSet[str],
     *,
-    uses: AbstractSet[str],
     private: Mapping[str, str],
     namespace: Mapping[str, Any],
 ) -> Iterator[str]:
     """Yield what a person should know before the run starts.
 
-    `uses` are dotted uses of names in the cell: `rng.spawn`; `private` are the kinds of what the cell writes
-    into and each rank has its own of.
+    `private` are the kinds of what the cell writes into and each rank has its own of.
     """
     yield from options.warnings
     if private:
@@ -60,16 +50,12 @@ def before_start(
             "or use out= for what the cell assigns."
         )
     if options.nprocs > 1:
-        for name in sorted(names):
-            yield from _about_several_ranks(name, namespace.get(name), uses)
+        yield from about_gradients({name: namespace.get(name) for name in sorted(names)})
 
 
-def _about_several_ranks(name: str, value: Any, uses: AbstractSet[str]) -> Iterator[str]:
-    """Say what of a value does not suit several ranks."""
-    remedy = _remedy_for_generator(value)
-    if remedy and not any(f"{name}.{method}" in uses for method in _SEEDING):
-        yield f"Every rank gets the same random numbers from {name}. {remedy.format(name=name)}"
-    if _has_gradients(value):
+def about_gradients(values: Mapping[str, Any]) -> Iterator[str]:
+    """Say which models have gradients that the ranks would share."""
+    for name in [name for name, value in values.items() if _has_gradients(value)]:
         yield (
             f"{name} has gradients already, so the ranks share them and write over each other's. "
             f"Call {name}.zero_grad() before the cell, or first in it: then each rank has its own."
@@ -184,13 +170,3 @@ def _has_gradients(value: Any) -> bool:
     if torch is None or not issubclass(type(value), torch.nn.Module):
         return False
     return any(parameter.grad is not None for parameter in value.parameters())
-
-
-def _remedy_for_generator(value: Any) -> str | None:
-    if home_of_the_only_one(value) is not None:  # each rank has its own, seeded
-        return None
-    kind = type(value)
-    for (module, name), remedy in _REMEDIES.items():
-        if kind.__name__ == name and kind.__module__.split(".")[0] == module.split(".")[0]:
-            return remedy
-    return None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from nbshm.errors import ParallelError
@@ -18,6 +19,7 @@ from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
 from nbshm.failures.reports import Died, RankFailure, with_frames
 from nbshm.failures.stacks import Reader
 from nbshm.garbage import collection_put_off
+from nbshm.generators import Place, about_generators, places_of_generators
 from nbshm.jobs import Body, Outcome
 from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
@@ -273,11 +275,20 @@ class RunUnderWay:
 
 def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Iterator[str]:
     private = private_writes(task.analysis.writes, namespace)
-    uses = task.analysis.needs.attributes
-    yield from notes.before_start(
-        task.options, departure.names, uses=uses, private=private, namespace=namespace
-    )
+    yield from notes.before_start(task.options, departure.names, private=private, namespace=namespace)
+    if task.options.nprocs > 1:
+        places = _places_of_generators(departure, namespace, forked=task.options.start_method == "fork")
+        yield from about_generators(places, task.analysis.seeded, namespace)
     yield from notes.about_edited(departure.edited)
     yield from notes.about_unshared(departure.unshared)
     if task.options.background:
         yield from notes.about_mirrors(departure.mirrored)
+
+
+def _places_of_generators(departure: Departure, namespace: dict[str, Any], *, forked: bool) -> list[Place]:
+    """Return the random generators of which each rank gets a copy, with the paths to them."""
+    values = {name: namespace[name] for name in sorted(departure.names) if name in namespace}
+    if forked:  # what it sends is memory alone
+        return list(places_of_generators(values))
+    met = {id(generator) for generator in departure.generators}
+    return list(islice(places_of_generators(values, lambda value: id(value) in met), len(met)))

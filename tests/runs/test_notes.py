@@ -80,5 +80,104 @@ def test_a_generator_is_told_of_unless_the_cell_gives_each_rank_a_stream(
 ) -> None:
     shared_notebook.run(setup).check()
     note = "Every rank gets the same random numbers from numbers."
-    assert note in shared_notebook.run(f"%%parallel nprocs=2\n{told}").check().text
+    again = "The next parallel cell starts it again where the notebook left it."
+    text = shared_notebook.run(f"%%parallel nprocs=2\n{told}").check().text
+    assert note in text
+    assert again in text
     assert note not in shared_notebook.run(f"%%parallel nprocs=2\n{remedied}").check().text
+
+
+HOLDERS = {
+    "class Walk:\n    def __init__(self): self.rng = np.random.default_rng(1)\nwalk = Walk()": (
+        "walk.rng.random()",
+        "walk.rng",
+        "Use walk.rng.spawn(nprocs)[rank] in the cell.",
+    ),
+    "class Slotted:\n    __slots__ = ('rng',)\nslotted = Slotted(); slotted.rng = random.Random(1)": (
+        "slotted.rng.random()",
+        "slotted.rng",
+        "Seed one for each rank in the cell.",
+    ),
+    "def mc(n, rng=np.random.default_rng(0)): return rng.random(n)": (
+        "mc(2)",
+        "mc.rng",
+        "Seed one for each rank in the cell.",
+    ),
+    "def kw(*, rng=random.Random(0)): return rng.random()": (
+        "kw()",
+        "kw.rng",
+        "Seed one for each rank in the cell.",
+    ),
+    "def make(rng):\n    return lambda: rng.random()\ndraw = make(np.random.default_rng(0))": (
+        "draw()",
+        "draw.rng",
+        "Seed one for each rank in the cell.",
+    ),
+    "class Model:\n    rng = np.random.default_rng(0)\n    def step(self): return self.rng.random()": (
+        "Model().step()",
+        "Model.rng",
+        "Use Model.rng.spawn(nprocs)[rank] in the cell.",
+    ),
+    "opts = {'rng': np.random.default_rng(0)}": (
+        "opts['rng'].random()",
+        "opts['rng']",
+        "Seed one for each rank in the cell.",
+    ),
+    "part = functools.partial(np.random.Generator.random, np.random.default_rng(0))": (
+        "part()",
+        "part.args[0]",
+        "Seed one for each rank in the cell.",
+    ),
+    "from sklearn.ensemble import RandomForestClassifier\n"
+    "forest = RandomForestClassifier(random_state=np.random.RandomState(2))": (
+        "forest.get_params()",
+        "forest.random_state",
+        "Seed one for each rank in the cell.",
+    ),
+}
+
+
+@pytest.mark.parametrize("method", ["forkserver", "fork"])
+@pytest.mark.parametrize("setup", HOLDERS)
+def test_a_generator_that_something_holds_is_told_of_by_its_path(
+    shared_notebook: Kernel, setup: str, method: str
+) -> None:
+    body, path, remedy = HOLDERS[setup]
+    shared_notebook.run(f"import functools, random\nimport numpy as np\n{setup}").check()
+    text = shared_notebook.run(f"%%parallel nprocs=2 start_method={method}\n{body}").check().text
+    told = f"Every rank gets the same random numbers from {path}. {remedy} The next parallel cell starts it"
+    assert told in text
+    assert text.count("random numbers from") == 1
+
+
+def test_a_generator_that_is_seeded_where_it_is_held_needs_no_word(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import numpy as np\nfrom types import SimpleNamespace\n"
+        "held = SimpleNamespace(rng=np.random.default_rng(1)); opts = {'rng': np.random.default_rng(0)}"
+    ).check()
+    body = 'held.rng.spawn(nprocs)[rank].random(), opts["rng"].spawn(nprocs)[rank].random()'
+    reply = shared_notebook.run(f"%%parallel nprocs=2 out=one\none = {body}").check()
+    assert "nbshm:" not in reply.text
+
+
+def test_what_draws_for_everybody_is_seeded_and_needs_no_word(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import random, torch\nimport numpy as np\n"
+        "common = [np.random.mtrand._rand, random._inst, torch.default_generator, random.randint]"
+    ).check()
+    assert "random numbers" not in shared_notebook.run("%%parallel nprocs=2\nlen(common)").check().text
+
+
+def test_generators_of_which_each_item_has_its_own_are_told_in_one_line(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import numpy as np\nfrom types import SimpleNamespace\n"
+        "agents = [SimpleNamespace(rng=each) for each in np.random.default_rng(1).spawn(15)]\n"
+        "common = [SimpleNamespace(rng=agents[0].rng)] * 2"
+    ).check()
+    text = shared_notebook.run("%%parallel nprocs=2\nagents[rank].rng.random()").check().text
+    assert (
+        "The ranks have copies of agents[0].rng, agents[1].rng, agents[2].rng and 12 more. The next parallel "
+        "cell starts them again where the notebook left them. Make new ones before it."
+    ) in text
+    text = shared_notebook.run("%%parallel nprocs=2\ncommon[rank].rng.random()").check().text
+    assert "Every rank gets the same random numbers from common[0].rng." in text

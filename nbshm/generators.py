@@ -1,0 +1,126 @@
+"""Random generators that travel: which they are, the paths to them, and what there is to say of it."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from types import FunctionType, ModuleType
+from typing import Any, TypeAlias
+
+from nbshm.attributes import found_at
+from nbshm.definitions.standard_objects import home_of_the_only_one
+from nbshm.refusals import parts
+from nbshm.words import listed
+
+SEEDING = frozenset({"manual_seed", "seed", "spawn"})
+"""What a cell calls to give each rank a stream of its own."""
+
+_MOST = 20_000  # objects are looked at for the paths to generators
+_ATOMS = frozenset({bool, int, float, complex, str, bytes, type(None)})
+
+Place: TypeAlias = "tuple[str, Any]"
+"""A value, behind the path to it."""
+
+
+def generator_kinds() -> list[type]:
+    """Return the classes of generators, of those libraries that are imported."""
+    numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
+    of_numpy = [numpy.Generator, numpy.RandomState] if numpy else []
+    return [random.Random, *of_numpy, *([torch.Generator] if torch else [])]
+
+
+def is_generator(value: Any) -> bool:
+    """Tell whether each rank would have a copy of a generator: of that which draws for all it has its own."""
+    return type(value) in generator_kinds() and home_of_the_only_one(value) is None
+
+
+def places_of_generators(
+    values: Mapping[str, Any], is_wanted: Callable[[Any], bool] = is_generator
+) -> Iterator[Place]:
+    """Yield the generators that names lead to, each once, those behind the fewest steps first.
+
+    After some thousands of objects the rest is left.
+    """
+    waiting, seen = deque(values.items()), dict[int, Any]()
+    while waiting and len(seen) < _MOST:
+        path, value = waiting.popleft()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if is_wanted(value):
+            yield path, value
+        else:
+            inner = ((path + step, part) for step, part in _parts(value) if type(part) not in _ATOMS)
+            waiting.extend(islice(inner, _MOST - len(waiting)))
+
+
+def about_generators(
+    places: Collection[Place], seeded: Collection[str], namespace: Mapping[str, Any]
+) -> Iterator[str]:
+    """Say in a line which generators are the same in all ranks, and in one which each item has of its own.
+
+    `seeded` is what the cell gives each rank a stream of, as its code calls that.
+    """
+    left = [place for place in places if place[0] not in seeded]
+    numbers = Counter(_of_any_item(path) for path, _ in left)
+    shared = [(path, value) for path, value in left if numbers[_of_any_item(path)] == 1]
+    if shared:
+        told = listed([path for path, _ in shared])
+        remedy = _remedy(shared, namespace)
+        yield f"Every rank gets the same random numbers from {told}. {remedy} {_again(shared)}"
+    own = [(path, value) for path, value in left if numbers[_of_any_item(path)] > 1]
+    if own:  # a loop may share the items out among the ranks
+        told = listed([path for path, _ in own])
+        yield f"The ranks have copies of {told}. {_again(own)} Make new ones before it."
+
+
+def _of_any_item(path: str) -> str:
+    return re.sub(r"\[\d+\]", "[]", path)
+
+
+def _again(places: Sequence[Place]) -> str:
+    them = "it" if len(places) == 1 else "them"
+    return f"The next parallel cell starts {them} again where the notebook left {them}."
+
+
+def _remedy(places: Sequence[Place], namespace: Mapping[str, Any]) -> str:
+    path, value = places[0]
+    if len(places) == 1 and hasattr(value, "spawn") and found_at(path, namespace) is value:
+        return f"Use {path}.spawn(nprocs)[rank] in the cell."
+    return "Seed one for each rank in the cell."
+
+
+def _parts(value: Any) -> Iterator[Place]:
+    """Yield the parts of a value with how each is reached from it."""
+    kind = type(value)
+    if issubclass(kind, ModuleType):
+        return
+    if issubclass(kind, (staticmethod, classmethod)):
+        yield "", value.__func__
+    elif issubclass(kind, type):
+        own = vars(value) if value.__module__ == "__main__" else {}
+        yield from ((f".{name}", part) for name, part in list(own.items()))
+    elif isinstance(value, FunctionType):
+        yield from ((f".{name}", part) for name, part in _of_function(value))
+    else:
+        yield from parts(value)
+
+
+def _of_function(function: FunctionType) -> Iterator[Place]:
+    """Yield the defaults of a notebook's function by parameter, its closure by variable, its attributes."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    if function.__module__ != "__main__":
+        return
+    first = code.co_argcount - len(defaults)
+    yield from zip(code.co_varnames[first:], defaults, strict=False)  # local variables follow
+    yield from (function.__kwdefaults__ or {}).items()
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # noqa: PERF203  # it is empty
+            continue
+    yield from vars(function).items()

@@ -1,0 +1,59 @@
+"""Paths to random generators."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import UserDict
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nbshm.generators import about_generators, places_of_generators
+
+RNG = np.random.default_rng(1)
+
+
+def paths(**values: object) -> list[str]:
+    return [path for path, _ in places_of_generators(values)]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        (RNG, "x"),
+        ([1, RNG], "x[1]"),
+        (UserDict(a=(RNG,)), "x['a'][0]"),
+        (SimpleNamespace(a={2: RNG}), "x.a[2]"),
+        (RNG.random, "x.__self__"),
+        (random.Random(1), "x"),  # noqa: S311
+        (np.random.RandomState(1), "x"),
+    ],
+)
+def test_a_path_is_written_as_the_code_would_be(value, path):
+    assert paths(x=value) == [path]
+
+
+def test_a_generator_is_told_once_by_the_path_of_the_fewest_steps():
+    assert paths(a=SimpleNamespace(rng=RNG), b=[RNG], rng=RNG) == ["rng"]
+
+
+def test_what_is_a_librarys_or_draws_for_everybody_is_not_looked_into():
+    assert paths(np=np, random=random, rand=np.random.rand, sample=random.sample) == []
+
+
+def test_a_great_many_objects_are_not_all_looked_at():
+    many = [SimpleNamespace(number=number, held=[number]) for number in range(300_000)]
+    begun = time.perf_counter()
+    assert paths(many=many, rng=RNG) == ["rng"]
+    assert time.perf_counter() - begun < 1
+
+
+def test_several_kinds_have_one_line_and_one_remedy():
+    values = {"a": RNG, "b": random.Random(1)}  # noqa: S311
+    (told,) = about_generators(list(places_of_generators(values)), [], values)
+    assert told == (
+        "Every rank gets the same random numbers from a and b. Seed one for each rank in the cell. "
+        "The next parallel cell starts them again where the notebook left them."
+    )
