@@ -69,8 +69,3 @@ STACKS_HELP = """Show where the ranks of a run are: their lines in cells, and wh
 Ranks are not disturbed; one that sits in compiled code answers too. While a cell runs, this works where the
 front end can run other code meanwhile (ipykernel 7 in a subshell).
 """
-
-DEBUG_HELP = """Debug the last exception, or run code in the debugger, as IPython's %debug does.
-
-Not the exception of a rank: its frames ended with its process.
-"""

@@ -1,10 +1,9 @@
-"""IPython's side of the door: the magics, `%debug` among them, their help and their completion."""
+"""IPython's side of the door: the magics, their help and their completion."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -12,12 +11,11 @@ from typing import Any, Literal, TypeVar
 from IPython.core import completer
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
-from nbshm.errors import ParallelError, RunInterrupted
 from nbshm.front.completion import suggest
+from nbshm.front.debugging import refusing_debugger
 from nbshm.front.help_texts import (
-    DEBUG_HELP,
     DEFAULTS_HELP,
     PARALLEL_HELP,
     STACKS_HELP,
@@ -43,14 +41,14 @@ _TOO_MANY_OPEN = (
 class _Magic:
     """Makes a method a magic whose help is composed, which a docstring can't be."""
 
-    def __init__(self, kind: Literal["line", "cell", "line_cell"], name: str, text: str) -> None:
+    def __init__(self, kind: Literal["line", "cell"], name: str, text: str) -> None:
         self._kind = kind
         self._name = name
         self._help = text
 
     def __call__(self, function: F) -> F:
         function.__doc__ = self._help
-        marks = {"line": line_magic, "cell": cell_magic, "line_cell": line_cell_magic}
+        marks = {"line": line_magic, "cell": cell_magic}
         mark: Any = marks[self._kind]  # IPython's annotations accept no method
         marked: F = mark(self._name)(function)
         return marked
@@ -149,16 +147,6 @@ class ParallelMagics(Magics):
         if not living:
             print("no run is alive.")  # noqa: T201  # likewise
 
-    @_Magic("line_cell", "debug", DEBUG_HELP)
-    def debug_what_is_here(self, line: str, cell: str | None = None) -> Any:  # noqa: D102  # above
-        of_a_rank = isinstance(getattr(sys, "last_value", None), (ParallelError, RunInterrupted))
-        if of_a_rank and not line.strip() and cell is None:
-            raise UsageError(
-                "there is nothing to step into: the frames of the failed rank ended with its process. "
-                "Run the cell's code without its %%parallel line, then %debug."
-            )
-        return self.shell.magics_manager.registry["ExecutionMagics"].debug(line, cell)
-
 
 def _new_defaults(line: str, defaults: Options) -> Options:
     if "=" not in line or "(" in line.partition("=")[0]:
@@ -193,9 +181,12 @@ class MagicsInstallation:
         for matcher in self._matchers:
             shell.Completer.custom_matchers.append(matcher)
         syntax_errors.install(shell)
+        self._debugger = refusing_debugger(shell)
+        self._debugger.install()
 
     def close(self) -> None:
         """Take the magics out again; those that had their names before are back."""
+        self._debugger.remove()
         syntax_errors.remove(self._shell)
         for kind, names in ParallelMagics.magics.items():
             table, before = self._shell.magics_manager.magics[kind], self._before[kind]

@@ -234,11 +234,21 @@ def test_taken_out_the_magics_leave_nothing(session: Kernel) -> None:
     assert completed(session, "%%parallel np")[0] == ["nprocs="]
 
 
-def test_debug_after_a_failed_rank_says_why_not_and_stays_ipythons_otherwise(tmp_path: Path) -> None:
-    with kernel(tmp_path) as notebook:
-        notebook.run("%time 1")  # loads the magics among which IPython's own %debug is
-        notebook.run("%%parallel nprocs=1\n1 / 0")
-        reply = notebook.run("%debug")
-        assert "the frames of the failed rank ended with its process" in reply.stderr
-        notebook.run("1 / 0")
-        assert "raw_input" in notebook.run("%debug").text  # IPython's debugger has asked for a command
+@pytest.mark.parametrize("above", ["", "%%time\n"])
+def test_the_debugger_does_not_open_for_a_failed_rank_but_does_for_other_failures(
+    shared_notebook: Kernel, above: str
+) -> None:
+    """The debugger has opened where it has asked for a command."""
+    notebook = shared_notebook
+    nothing = "There is nothing to step into: the frames of the failed rank ended with its process."
+    parallel, serial = (f"{above}{line}1 / 0" for line in ("%%parallel nprocs=1\n", ""))
+    assert notebook.run(parallel).error is not None
+    assert nothing in notebook.run("%debug").stderr
+    notebook.run(serial)
+    assert "raw_input" in notebook.run("%debug").text
+    notebook.run("%pdb on").check()
+    reply = notebook.run(parallel)
+    assert nothing in reply.stderr
+    assert "raw_input" not in reply.text
+    assert "raw_input" in notebook.run(serial).text
+    notebook.run("%pdb off").check()
