@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from nbshm.events import Note
 from nbshm.failures.chains import safe_message
 from nbshm.failures.packed_exceptions import Dumps, ExceptionStandIn
 from nbshm.failures.tracebacks import ExceptionReport
@@ -67,7 +68,10 @@ def run_body(
     cells = shell.compile.cells
     try:
         with shell.at_work(voice, interrupted), nobody_at_the_keyboard(), cells_by_number(cells):
-            return _end_of(body, shell, dumps)
+            end = _end_of(body, shell, dumps)
+            if isinstance(end, BodyValue):
+                _tell_of_tasks(shell, voice)
+            return end
     except KeyboardInterrupt:  # when the body had ended already, or while its failure was being reported
         return BodyInterrupted()
 
@@ -81,6 +85,14 @@ def _end_of(body: Body, shell: WorkerShell, dumps: Dumps) -> BodyEnd:
         if isinstance(error, SystemExit):
             return _exit(error, shell)
         return BodyRaised(report=_report(error, shell, dumps))
+
+
+def _tell_of_tasks(shell: WorkerShell, voice: Voice) -> None:
+    """Say which tasks of asyncio the body has left running: with it their loop stands still."""
+    for line, number in shell.event_loop.cancel_tasks(shell.compile.cells).items():
+        what, was = ("a task", "was") if number == 1 else (f"{number} tasks", "were")
+        came = f"{what} that had come to {line} {was} still running when the body ended, and {was} cancelled"
+        voice.say(Note(rank=voice.rank, text=f"{came}: await what is to end."))
 
 
 def _report(error: BaseException, shell: WorkerShell, dumps: Dumps) -> ExceptionReport:

@@ -69,7 +69,8 @@ class WorkerShell(InteractiveShell):
         with replaced(interactiveshell, "PickleShareDB", NothingKept):  # IPython 8 opens one at once
             super().__init__(display_page=True, **traits)
         self.db = NothingKept()
-        self.loop_runner = EventLoop().run
+        self.event_loop = EventLoop()
+        self.loop_runner = self.event_loop.run
 
     # What a plain shell would look for outside, or put there.
 

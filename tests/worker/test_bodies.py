@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from body_client import body_server
 
-from nbshm.events import Cleared, Display
+from nbshm.events import Cleared, Display, Note
 from nbshm.failures.packed_exceptions import unpack_exception
 from nbshm.wire.markers import Merger
 from nbshm.worker.bodies import BodyExited, BodyInterrupted
@@ -70,6 +70,26 @@ def test_a_cell_magic_below_blank_lines_is_dispatched(server):
 
 def test_await_works_at_the_top_level(server):
     assert server.run("import asyncio\nawait asyncio.sleep(0, 'done')").end == "done"
+
+
+def test_tasks_that_are_left_running_are_cancelled_and_told(server):
+    cell = (
+        "import asyncio\n"
+        "async def work():\n"
+        "    try:\n"
+        "        await asyncio.sleep(60)\n"
+        "    finally:\n"
+        "        print('cleaned up')\n"
+        "tasks = [asyncio.create_task(work()) for _ in range({})]\n"
+        "await asyncio.sleep(0)"
+    )
+    one, two = server.run(cell.format(1)), server.run(cell.format(2))
+    assert (one.out, two.out) == (b"cleaned up\n", b"cleaned up\ncleaned up\n")
+    told = "{} that had come to In [3] line 5 {} still running when the body ended, and {} cancelled: "
+    rest = "await what is to end."
+    assert one.events == [Note(rank=1, text=told.format("a task", "was", "was") + rest)]
+    assert two.events == [Note(rank=1, text=told.format("2 tasks", "were", "were") + rest)]
+    assert server.run(cell.format(1) + "\nawait asyncio.sleep(0); tasks[0].cancel();").events == []
 
 
 def test_code_may_run_an_event_loop_of_its_own(server):
