@@ -147,20 +147,45 @@ class Load:
     name: str
 
 
-Step: TypeAlias = Import | Define | Load
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refill:
+    """Give a list, dict or set the contents that the next value of the stream has.
+
+    It had to be there earlier, for code that ran with a definition (a metaclass, `__init_subclass__`) and may
+    have added to it once more.
+    """
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
-    """What is bound after the last definition: values by name, and state set on definitions since they ran.
+class SetAttribute:
+    """Set the next value of the stream as an attribute of a definition: what `State` says of `changed`.
 
-    `contents` are those of lists, dicts and sets that had to be there earlier, for code that ran with a
-    definition (a metaclass, `__init_subclass__`) and may have added to them once more.
+    `only_new`: unless the statement made something of that name, as with `added`.
     """
 
-    values: dict[str, Any]
-    state: dict[str, State]
-    contents: dict[str, Any]
+    name: str
+    path: str
+    only_new: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAttribute:
+    """Delete an attribute that a definition's statement made."""
+
+    name: str
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register:
+    """Register the next value of the stream as a virtual subclass of an abstract class."""
+
+    name: str
+
+
+Step: TypeAlias = Import | Define | Load | Refill | SetAttribute | RemoveAttribute | Register
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,12 +228,15 @@ class LeftOut:
 class Program:
     """How a worker's `__main__` is built: steps in order, and the stream of values that they take from.
 
-    `values` holds consecutive pickles of one memo: one for each value that a step takes, then a `Tail`.
+    `steps` end with the last definition; the `late` ones bind, and set on definitions, what can wait for it.
+    `values` holds consecutive pickles of one memo, one for each value that a step takes, and before each an
+    empty list, by which a reader knows where in the memo the value begins (see `worker/value_stream.py`).
     `cells` are the texts that tracebacks quote, by file name. `left_out` are names that could not travel,
     with the reason in a sentence.
     """
 
     steps: tuple[Step, ...]
+    late: tuple[Step, ...]
     values: bytes
     cells: dict[str, Cell]
     left_out: dict[str, LeftOut]

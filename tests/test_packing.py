@@ -15,7 +15,16 @@ import pytest
 
 from nbshm.definitions.by_value import reduce_code
 from nbshm.errors import CannotSend
-from nbshm.jobs import Define, Import, LeftOut, Load
+from nbshm.jobs import (
+    Define,
+    Import,
+    LeftOut,
+    Load,
+    Refill,
+    Register,
+    RemoveAttribute,
+    SetAttribute,
+)
 from nbshm.notebook.namespace import Notebook
 from nbshm.packing import Needs, Packed, Reference, pack
 from nbshm.packing.knowledge import LearntError
@@ -34,6 +43,9 @@ class PlainPickler(pickle.Pickler):
     @property
     def stream(self) -> bytes:
         return self._file.getvalue()
+
+    def meet(self, values: Iterable[Any]) -> None:
+        pass
 
     def persistent_id(self, value: Any) -> str | None:
         answer = self._reference(value) if isinstance(value, (type, FunctionType)) else None
@@ -98,26 +110,42 @@ def words(step: Import | Load | Define) -> str:
 
 
 def values(result: Packed[PlainPickler]) -> list[Any]:
-    """Return the values of the stream; the last one is the tail."""
+    """Return the values of the stream, without the empty lists before them."""
     file = io.BytesIO(result.program.values)
     unpickler, found = PlainUnpickler(file), []
     while file.tell() < len(result.program.values):
+        assert unpickler.load() == []
         found.append(unpickler.load())
     return found
+
+
+def late(result: Packed[PlainPickler]) -> dict[str, Any]:
+    """Return what is given late, in order: `x` a value, `f.a` an attribute, `x filled` its contents."""
+    takers = [step for step in result.program.late if not isinstance(step, RemoveAttribute)]
+    given = values(result)[-len(takers) :] if takers else []
+    return dict(zip(map(late_words, takers), given, strict=True))
+
+
+def late_words(step: Load | Refill | SetAttribute | Register) -> str:
+    match step:
+        case SetAttribute(name=name, path=path):
+            return f"{name}.{path}"
+        case Refill(name=name):
+            return f"{name} filled"
+    return step.name
 
 
 def test_a_value_alone_is_in_the_tail(notebook) -> None:
     result = packed(notebook("x = [1]"), ["x"])
     assert steps(result) == []
-    (tail,) = values(result)
-    assert tail.values == {"x": [1]}
+    assert late(result) == {"x": [1]}
     assert result.names == {"x"}
 
 
 def test_what_nobody_needs_stays_away(notebook) -> None:
     result = packed(notebook("import json\nx = y = 1\ndef f(): return x\ndef g(): return y"), ["f"])
     assert steps(result) == ["define f"]
-    assert values(result)[-1].values == {"x": 1}
+    assert late(result) == {"x": 1}
 
 
 def test_names_that_the_notebook_lacks_are_left_to_the_worker(notebook) -> None:
@@ -129,7 +157,7 @@ def test_names_that_the_notebook_lacks_are_left_to_the_worker(notebook) -> None:
 def test_a_chain_of_uses_is_followed_to_its_end(notebook) -> None:
     result = packed(notebook("import json\ndef f(): return g()\ndef g(): return json.dumps(h)\nh = 3"), ["f"])
     assert steps(result) == ["import json", "define f", "define g"]
-    assert values(result)[-1].values == {"h": 3}
+    assert late(result) == {"h": 3}
 
 
 def test_a_base_stands_before_its_class(notebook) -> None:
@@ -140,7 +168,7 @@ def test_a_base_stands_before_its_class(notebook) -> None:
 def test_a_value_that_a_class_body_reads_is_loaded_before_it(notebook) -> None:
     result = packed(notebook("n = 3\nclass A:\n    for i in range(n): pass"), ["A"])
     assert steps(result) == ["load n", "define A"]
-    assert values(result)[-1].values == {}
+    assert late(result) == {}
 
 
 def test_what_a_class_body_calls_has_all_that_it_reads(notebook) -> None:
@@ -155,16 +183,15 @@ def test_a_default_that_is_an_instance_asks_for_its_class_first(notebook) -> Non
 
 def test_one_object_is_one_object_over_the_whole_stream(notebook) -> None:
     result = packed(notebook("x = []\ndef f(a=x): return a"), ["f", "x"])
-    default, tail = values(result)
-    assert tail.values["x"] is default
+    default, x = values(result)
+    assert x is default
 
 
 def test_a_default_that_closes_a_circle_is_given_later(notebook) -> None:
     result = packed(notebook("def f(g=None): return g\ndef g(f=f): return f\nf.__defaults__ = (g,)"), ["f"])
     assert steps(result) == ["define f with f.g later", "define g with g.f"]
-    default, tail = values(result)
-    assert default == "<f>"
-    assert tail.state["f"].changed["__defaults__"] == ("<g>",)
+    assert values(result)[0] == "<f>"
+    assert late(result)["f.__defaults__"] == ("<g>",)
 
 
 def test_a_class_and_an_attribute_of_its_own_kind_close_no_circle(notebook) -> None:
@@ -175,9 +202,8 @@ def test_a_class_and_an_attribute_of_its_own_kind_close_no_circle(notebook) -> N
 def test_a_container_that_closes_a_circle_is_there_empty_and_filled_later(notebook) -> None:
     result = packed(notebook("made = {}\nclass A:\n    if made: pass\nmade['a'] = A"), ["A"])
     assert steps(result) == ["load made", "define A"]
-    early, tail = values(result)
-    assert early == {}
-    assert tail.values == {"made": {"a": "<A>"}}
+    assert values(result)[0] == {}
+    assert late(result) == {"made": {"a": "<A>"}}
 
 
 def test_what_a_loaded_value_refers_to_stands_before_it(notebook) -> None:
@@ -198,7 +224,7 @@ def test_a_register_that_a_class_statement_fills_has_its_contents_restored(noteb
     )
     result = packed(notebook(source), ["A"])
     assert steps(result) == ["define Base", "load names", "define A"]
-    assert values(result)[-1].contents == {"names": ["left from earlier", 1]}
+    assert late(result) == {"names filled": ["left from earlier", 1]}
 
 
 def test_passes_that_learn_nothing_have_an_end(notebook) -> None:
@@ -219,7 +245,12 @@ def test_a_lambda_goes_by_value_with_what_it_reads(notebook) -> None:
 
 def test_state_that_was_set_later_is_in_the_tail(notebook) -> None:
     result = packed(notebook("def f(): pass\nf.calls = 3"), ["f"])
-    assert values(result)[-1].state["f"].changed == {"calls": 3}
+    assert late(result) == {"f.calls": 3}
+
+
+def test_objects_of_the_notebooks_classes_follow_what_they_may_hold(notebook) -> None:
+    result = packed(notebook("class A: pass\na = A()\nx = 1"), ["a", "x"])
+    assert [step.name for step in result.program.late] == ["x", "a"]
 
 
 def test_a_refusal_names_the_line_of_the_use(notebook) -> None:
@@ -251,7 +282,7 @@ def test_a_part_that_asks_for_a_class_is_no_culprit(notebook) -> None:
 def test_what_is_optional_is_left_out_with_a_sentence(notebook) -> None:
     result = packed(notebook("", x=Unsayable(), y=1), ["x", "y"], optional=frozenset({"x"}))
     assert result.names == {"y"}
-    assert values(result)[-1].values == {"y": 1}
+    assert late(result) == {"y": 1}
     assert result.program.left_out["x"].sentence.startswith("the notebook's 'x' is not in this process: ")
 
 
@@ -284,5 +315,5 @@ def test_names_of_annotations_alone_may_be_left_out(notebook) -> None:
 
 def test_extra_values_are_bound_without_being_the_notebooks(notebook) -> None:
     result = packed(notebook(""), [], extra={"Out": {1: 2}})
-    assert values(result)[-1].values == {"Out": {1: 2}}
+    assert late(result) == {"Out": {1: 2}}
     assert result.names == frozenset()

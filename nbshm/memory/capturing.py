@@ -36,15 +36,19 @@ class CapturingPickler(OutwardPickler):
         self._kinds: dict[int, tuple[type, bool]] = {}
         super().__init__(reference=reference, reducers=found)
 
+    def meet(self, values: Iterable[Any]) -> None:
+        """Take for the notebook's own what it holds anywhere in values that are going to be pickled."""
+        self._own_arrays.update((id(array), array) for array in self._walk.reach(values))
+
     def dump(self, value: Any) -> None:
         """Pickle a value behind those that were pickled before."""
-        self._note_arrays([value])
+        self.meet([value])
         super().dump(value)
 
     def reducer_override(self, value: Any) -> Any:
         """Take for the notebook's own what its classes, functions and objects hold, wherever these are."""
         if not self._walk.has_met(value) and self._is_ours(type(value)):
-            self._note_arrays([value])
+            self.meet([value])
         return super().reducer_override(value)
 
     def _is_ours(self, kind: type) -> bool:
@@ -53,9 +57,6 @@ class CapturingPickler(OutwardPickler):
             is_ours = issubclass(kind, (type, FunctionType)) or is_own(kind)
             known = self._kinds[id(kind)] = kind, is_ours  # the class is kept, so that no other gets its id
         return known[1]
-
-    def _note_arrays(self, values: Iterable[Any]) -> None:
-        self._own_arrays.update((id(array), array) for array in self._walk.reach(values))
 
     def forget(self) -> None:
         """Let go of the arrays, of all that was pickled and of who was asked: nothing follows any more.

@@ -13,7 +13,7 @@ import operator
 import socket
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from multiprocessing.reduction import ForkingPickler
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, ClassVar
@@ -60,6 +60,9 @@ class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ca
     def stream(self) -> bytes:
         """What has been pickled so far."""
         return self._file.getvalue()
+
+    def meet(self, values: Iterable[Any]) -> None:
+        """Look at values that are going to be pickled: there is nothing to be seen."""
 
     def reducer_override(self, value: Any) -> Any:
         """Let the notebook say how its definitions are written, before cloudpickle does."""

@@ -22,13 +22,15 @@ from nbshm.definitions.live_values import raw_function
 from nbshm.definitions.names import code_names
 from nbshm.definitions.states import attributes_of_class
 from nbshm.given_names import IPYTHON_NAMES
-from nbshm.jobs import Cell, Program, State, Tail
+from nbshm.jobs import Cell, Program, State
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.ownership.contents import tensors_and_arrays
 from nbshm.notebook.namespace import Notebook
 from nbshm.options import OptionError, Options
 from nbshm.packing import Needs, Packed, Reference
 from nbshm.packing.reached_code import definitions_behind
+from nbshm.packing.tail import late_states, late_values
+from nbshm.packing.values import write
 
 
 def as_fork_allows(options: Options) -> Options:
@@ -84,8 +86,15 @@ def pack_for_fork(
     holders = {name: namespace[name] for name in sorted(names) if holds_memory(name, namespace[name])}
     states = _states(classes, namespace, holds_memory)
     pickler = make_pickler(_Reference(namespace))
-    pickler.dump(Tail(values=holders, state=states, contents={}))
-    program = Program(steps=(), values=pickler.stream, cells=_cells(notebook), left_out={})
+    late = [*late_values(holders), *late_states(states)]
+    write(pickler, [each.value for each in late])
+    program = Program(
+        steps=(),
+        late=tuple(each.step for each in late),
+        values=pickler.stream,
+        cells=_cells(notebook),
+        left_out={},
+    )
     return PackedForFork(
         packed=Packed(program=program, pickler=pickler, names=frozenset(names)), unsent=unsent
     )

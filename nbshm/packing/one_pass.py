@@ -37,12 +37,14 @@ class Pass(Generic[PicklerT]):
     def program(self) -> Program:
         """Write everything down, or raise `LearntError` for another attempt."""
         settled = self._settle_names()
-        self._values.dump_tail(tail(self._draft, self._knowledge))
+        late = tail(self._draft, self._knowledge)
+        self._values.dump_tail(late)
         if len(self._knowledge.users) > len(settled):
             raise LearntError
         self._draft.imports.add_submodules(self._draft.attributes)
         return Program(
             steps=(*self._draft.imports.steps, *self._draft.steps),
+            late=tuple(step for step, *_ in late),
             values=self.pickler.stream,
             cells=self._draft.cells(self._knowledge.notebook.cells),
             left_out=dict(self._knowledge.dropped),

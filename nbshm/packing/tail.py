@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbshm.definitions.lifting import Lifted
 from nbshm.definitions.states import attributes_of_class
 from nbshm.definitions.uses import mangled_name
-from nbshm.jobs import State, Tail
+from nbshm.jobs import Load, Refill, Register, RemoveAttribute, SetAttribute, State, Step
 from nbshm.memory.ownership.contents import is_data_with_memory
+from nbshm.memory.ownership.reach import is_of_notebook
 from nbshm.packing.circles import CONTAINERS
 from nbshm.packing.draft import Draft
 from nbshm.packing.knowledge import Knowledge
 
 
-def tail(draft: Draft, knowledge: Knowledge) -> Tail:
+class Late(NamedTuple):
+    """A step that follows the last definition, with the value that it takes from the stream, if it does.
+
+    `label` tells of the value: `f`, `f.calls`.
+    """
+
+    step: Step
+    label: str
+    value: Any = None
+
+    @property
+    def takes(self) -> bool:
+        """Whether the step takes a value."""
+        return not isinstance(self.step, RemoveAttribute)
+
+
+def tail(draft: Draft, knowledge: Knowledge) -> list[Late]:
     """Return what follows the last definition of a draft."""
     states = {name: _state(definition, knowledge) for name, definition in draft.defined.items()}
-    told = {name: state for name, state in states.items() if not state.is_empty}
-    return Tail(values=draft.late, state=told, contents=draft.contents)
+    return [*late_values(draft.late), *_contents(draft.contents), *late_states(states)]
+
+
+def late_values(values: Mapping[str, Any]) -> Iterator[Late]:
+    """Yield the steps that bind values."""
+    # Objects of the notebook's own classes last: one that can't be rebuilt takes along what it is the first
+    # to refer to, a proxy what it stands for.
+    ordered = sorted(values.items(), key=lambda item: is_of_notebook(type(item[1])))
+    return (Late(Load(name=name), name, value) for name, value in ordered)
+
+
+def _contents(contents: Mapping[str, Any]) -> Iterator[Late]:
+    return (Late(Refill(name=name), name, value) for name, value in contents.items())
+
+
+def late_states(states: Mapping[str, State]) -> Iterator[Late]:
+    """Yield the steps that give definitions their state."""
+    for name, state in states.items():
+        for path, value in state.changed.items():
+            yield Late(SetAttribute(name=name, path=path), f"{name}.{path}", value)
+        for path, value in state.added.items():
+            yield Late(SetAttribute(name=name, path=path, only_new=True), f"{name}.{path}", value)
+        for attribute in state.removed:
+            yield Late(RemoveAttribute(name=name, attribute=attribute), f"{name}.{attribute}")
+        for subclass in state.registered:
+            yield Late(Register(name=name), name, subclass)
 
 
 def deferred_keys(definition: Lifted, knowledge: Knowledge) -> tuple[str, ...]:

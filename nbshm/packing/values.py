@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
-from nbshm.jobs import Tail
 from nbshm.packing.knowledge import Knowledge, LearntError
 from nbshm.packing.references import Reference, References
+from nbshm.packing.tail import Late
 from nbshm.refusals import Unsendable, refusal
 
 
@@ -18,11 +18,22 @@ class Pickler(Protocol):
     def stream(self) -> bytes:
         """What has been pickled so far."""
 
+    def meet(self, values: Iterable[Any], /) -> None:
+        """Look at values that are going to be pickled."""
+
     def dump(self, value: Any, /) -> None:
         """Pickle a value behind those that were pickled before."""
 
 
 PicklerT = TypeVar("PicklerT", bound=Pickler)
+
+
+def write(pickler: Pickler, values: Sequence[Any]) -> None:
+    """Write values to a stream as `Program` tells."""
+    pickler.meet(values)
+    for value in values:
+        pickler.dump([])
+        pickler.dump(value)
 
 
 class Values(Generic[PicklerT]):
@@ -41,20 +52,21 @@ class Values(Generic[PicklerT]):
     def dump(self, value: Any, name: str) -> None:
         """Pickle a value of that name, or refuse it."""
         try:
-            self.pickler.dump(value)
+            write(self.pickler, [value])
         except LearntError:
             raise
         except Exception as error:  # noqa: BLE001  # whatever a value's own pickling raises
             self.refuse(name, error, value)
 
-    def dump_tail(self, tail: Tail) -> None:
+    def dump_tail(self, tail: Sequence[Late]) -> None:
         """Pickle what is bound and set last, or refuse what of it can't travel."""
+        given = [late for late in tail if late.takes]
         try:
-            self.pickler.dump(tail)
+            write(self.pickler, [late.value for late in given])
         except LearntError:
             raise
         except Exception as error:  # whatever a value's own pickling raises; each is tried to find it
-            self._find_culprit({**_attributes(tail), **tail.values}, error)
+            self._find_culprit({late.label: late.value for late in given}, error)
             raise
 
     def _find_culprit(self, values: Mapping[str, Any], problem: Exception) -> None:
@@ -90,12 +102,3 @@ class Values(Generic[PicklerT]):
         pickler = self._make_pickler(References(self._knowledge))
         pickler.dump(value)
         return len(pickler.stream)
-
-
-def _attributes(tail: Tail) -> dict[str, Any]:
-    """Return what is set on definitions, each under its dotted name."""
-    return {
-        f"{name}.{attribute}": value
-        for name, state in tail.state.items()
-        for attribute, value in {**state.changed, **state.added}.items()
-    }

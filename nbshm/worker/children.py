@@ -7,7 +7,6 @@ and again.
 from __future__ import annotations
 
 import io
-import pickle
 import sys
 from types import ModuleType
 
@@ -19,6 +18,7 @@ from nbshm.worker.imports import ImportWatch
 from nbshm.worker.inheritance import keep_from_programs
 from nbshm.worker.main_module import build_what_can_be, new_main_module
 from nbshm.worker.pools import let_tasks_tell
+from nbshm.worker.value_stream import ValueStream
 
 
 def prepare(preparation: Preparation) -> None:
@@ -34,7 +34,7 @@ def prepare(preparation: Preparation) -> None:
         from nbshm.memory.tensors.strategies import use_strategy  # noqa: PLC0415  # imports torch, which it is for
 
         use_strategy(preparation.strategy)
-    build_what_can_be(module, program, pickle.Unpickler(io.BytesIO(program.values)).load)
+    build_what_can_be(module, program, ValueStream(io.BytesIO(program.values)).load)
     plain.install()
 
 

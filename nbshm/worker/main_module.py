@@ -16,14 +16,31 @@ import importlib
 import linecache
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from nbshm.definitions import live
 from nbshm.definitions.sources import home
 from nbshm.definitions.statements import POSTPONED, placed_statement
-from nbshm.jobs import Cell, Define, Import, Load, Program, State, Step, Tail
+from nbshm.failures.chains import safe_message
+from nbshm.jobs import (
+    Cell,
+    Define,
+    Import,
+    Load,
+    Program,
+    Refill,
+    Register,
+    RemoveAttribute,
+    SetAttribute,
+    Step,
+)
 from nbshm.worker.stand_ins import stand_in, unknown
+from nbshm.worker.value_stream import CannotRebuild
+
+LoadNext: TypeAlias = Callable[[str], Any]
+"""Returns the next value of a program's stream, or raises `CannotRebuild` of the label it is given."""
 
 _STAND_IN = "__nbshm_live_values__"
 
@@ -43,45 +60,57 @@ def _nothing_may_fail(_: Step, error: Exception) -> None:
 def build(
     module: ModuleType,
     program: Program,
-    load: Callable[[], Any],
+    load: LoadNext,
     failed: Callable[[Step, Exception], None] = _nothing_may_fail,
 ) -> dict[str, Any]:
-    """Run a program in the module; `load()` gives the next value of its stream.
+    """Run a program in the module, with the values of its stream.
 
-    `failed` is told of an import or a definition that raises. Returns the notebook's definitions by name, as
-    they are here.
+    `failed` is told of a step that raises. Returns the notebook's definitions by name, as they are here.
     """
     namespace = vars(module)
     remember(program.cells)
-    for step in program.steps:
-        _take(step, namespace, load, failed)
-    tail: Tail = load()
-    namespace.update(tail.values)
-    for name, contents in tail.contents.items():
-        _refill(namespace[name], contents)
-    for name, state in tail.state.items():
-        _set_state(namespace[name], state)
+    for step in (*program.steps, *program.late):
+        try:
+            _take(step, namespace, load)
+        except Exception as error:  # noqa: BLE001, PERF203  # code of the notebook and of modules raises what it likes
+            failed(step, error)
     return {name: value for name, value in namespace.items() if _is_definition(value, name)}
 
 
-def build_what_can_be(module: ModuleType, program: Program, load: Callable[[], Any]) -> None:
+def build_what_can_be(module: ModuleType, program: Program, load: LoadNext) -> None:
     """Run a program in the module; what can't be had here is stood in for by what says so."""
     namespace = vars(module)
 
     def failed(step: Step, error: Exception) -> None:
-        if step.name is not None:
-            sentence = f"{step.name!r} could not be made in this process: {type(error).__name__}: {error}."
-            namespace[step.name] = stand_in(sentence, is_class=_makes_class(step))
+        _stand_in_for(step, error, namespace)
 
     try:
         build(module, program, load, failed)
-    except Exception as error:  # noqa: BLE001  # a value's own unpickling may raise anything
-        for step in program.steps:
+    except Exception as error:  # noqa: BLE001  # the stream itself can't be read on
+        for step in (*program.steps, *program.late):
             if step.name not in namespace:
                 failed(step, error)
     for name, left_out in program.left_out.items():
         namespace[name] = stand_in(left_out.sentence, is_class=left_out.is_class)
     namespace["__getattr__"] = unknown
+
+
+def _stand_in_for(step: Step, error: Exception, namespace: dict[str, Any]) -> None:
+    """Put what says why in the place of what a step has failed to make."""
+    what = f"{type(error).__name__}: {safe_message(error)}"
+    sentence = (
+        str(error)
+        if isinstance(error, CannotRebuild)
+        else f"{step.name!r} could not be made in this process: {what}."
+    )
+    match step:
+        case Import(name=None) | RemoveAttribute() | Register():
+            pass
+        case SetAttribute(name=name, path=path):
+            with suppress(Exception):  # a definition that lets nobody set it, or is stood in for itself
+                _set(namespace[name], path, stand_in(sentence, is_class=False))
+        case Import(name=str(name)) | Load(name=name) | Define(name=name) | Refill(name=name):
+            namespace[name] = stand_in(sentence, is_class=_makes_class(step))
 
 
 def _makes_class(step: Step) -> bool:
@@ -101,23 +130,41 @@ def remember(cells: Mapping[str, Cell]) -> None:
         linecache.cache[filename] = (len(cell.text), None, cell.text.splitlines(keepends=True), filename)
 
 
-def _take(
-    step: Step, namespace: dict[str, Any], load: Callable[[], Any], failed: Callable[[Step, Exception], None]
-) -> None:
+def _take(step: Step, namespace: dict[str, Any], load: LoadNext) -> None:
     match step:
         case Import():
-            try:
-                _import(step, namespace)
-            except Exception as error:  # noqa: BLE001  # so may the person's own modules
-                failed(step, error)
-        case Load(name=name):
-            namespace[name] = load()
+            _import(step, namespace)
         case Define():
-            values = {key: load() for key in step.live}
-            try:
-                _define(step, namespace, values)
-            except Exception as error:  # noqa: BLE001  # the notebook's own code may raise anything
-                failed(step, error)
+            _define(step, namespace, _all(step.live, load))
+        case Load(name=name):
+            namespace[name] = load(name)
+        case Refill(name=name):
+            contents = load(name)
+            _refill(namespace[name], contents)
+        case SetAttribute(name=name, path=path):
+            value = load(f"{name}.{path}")
+            if not (step.only_new and path in vars(namespace[name])):
+                _set(namespace[name], path, value)
+        case RemoveAttribute(name=name, attribute=attribute):
+            if attribute in vars(namespace[name]):
+                delattr(namespace[name], attribute)
+        case Register(name=name):
+            subclass = load(name)
+            namespace[name].register(subclass)
+
+
+def _all(labels: tuple[str, ...], load: LoadNext) -> dict[str, Any]:
+    """Take all values that a step asks for, also where one can't be rebuilt: the next step takes the next."""
+    values: dict[str, Any] = {}
+    failures: list[CannotRebuild] = []
+    for label in labels:
+        try:
+            values[label] = load(label)
+        except CannotRebuild as error:  # noqa: PERF203  # the rest is read all the same
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return values
 
 
 def _import(step: Import, namespace: dict[str, Any]) -> None:
@@ -150,18 +197,9 @@ def _stand_in(key: str) -> ast.expr:
     return ast.Subscript(value=ast.Name(_STAND_IN, ast.Load()), slice=ast.Constant(key), ctx=ast.Load())
 
 
-def _set_state(definition: Any, state: State) -> None:
-    for path, value in state.changed.items():
-        *outer, name = path.split(".")
-        _set_attribute(functools.reduce(_part, outer, definition), name, value)
-    for name, value in state.added.items():
-        if name not in vars(definition):
-            setattr(definition, name, value)
-    for name in state.removed:
-        if name in vars(definition):
-            delattr(definition, name)
-    for subclass in state.registered:
-        definition.register(subclass)
+def _set(definition: Any, path: str, value: Any) -> None:
+    *outer, name = path.split(".")
+    _set_attribute(functools.reduce(_part, outer, definition), name, value)
 
 
 def _part(kind: Any, name: str) -> Any:

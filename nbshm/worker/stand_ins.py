@@ -135,6 +135,9 @@ class _Missing(metaclass=_StandInType):
     def __setitem__(self, _: Any, __: Any) -> None:
         """Take any item, as unpickling a kind of dict gives them."""
 
+    def append(self, _: Any) -> None:
+        """Take any item, as unpickling a kind of list gives it."""
+
     def extend(self, _: Any) -> None:
         """Take any items, as unpickling a kind of list gives them."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import io
 import mmap
 import os
 import pickle
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import process
@@ -19,7 +19,6 @@ import nbshm
 from nbshm.events import Exited, Failed, Interrupted, Note, Started
 from nbshm.failures.chains import trim
 from nbshm.failures.tracebacks import report_exception
-from nbshm.garbage import collection_put_off
 from nbshm.jobs import Job, Outcome
 from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.shared.segments import Segments
@@ -43,6 +42,7 @@ from nbshm.worker.results import ResultPickling
 from nbshm.worker.shell import warm_up
 from nbshm.worker.streams import Voice
 from nbshm.worker.surroundings import apply_surroundings
+from nbshm.worker.value_stream import ValueStream
 from nbshm.worker.wait_notices import WaitNotices
 from nbshm.worker.whereabouts import Notice
 
@@ -76,7 +76,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
             watch.when_imported("torch", lambda _: _watch_replicas(mapping, seat))
         try:
             with received_descriptors(carried), mapping.loading(job.places):
-                definitions = build(module, job.program, _stream(values))
+                definitions = build(module, job.program, _stream(values).load)
         except Exception as error:  # noqa: BLE001  # imports, definitions and unpickling run what they like
             return _unprepared(error, seat)
         _complete(module, plain, seat)
@@ -142,12 +142,12 @@ def _watch_replicas(mapping: MappedSegments, seat: Seat) -> None:
     tell_of_shared_replicas(mapping.holds, lambda text: seat.say(Note(rank=seat.rank, text=text)))
 
 
-def _stream(fd: int) -> Callable[[], Any]:
-    """Return what gives the next value of the stream; all ranks read the same file, each at its own place."""
+def _stream(fd: int) -> ValueStream:
+    """Return the stream of values; all ranks read the same file, each at its own place."""
     size = os.fstat(fd).st_size
-    file = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+    file = mmap.mmap(fd, size, access=mmap.ACCESS_READ) if size else io.BytesIO()
     os.close(fd)
-    return collection_put_off()(pickle.Unpickler(file).load)
+    return ValueStream(file)
 
 
 def _know_cells(job: Job) -> dict[str, int]:

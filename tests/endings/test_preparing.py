@@ -102,6 +102,33 @@ def test_a_failure_while_preparing_is_told_at_its_line_and_shows_no_frame_of_nbs
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        ("sours", "sours"),
+        ("Holder", "Holder.sour"),
+        ("hold", "hold.sour"),
+        ("default", "default.sour"),
+    ],
+)
+def test_a_value_that_cant_be_rebuilt_is_named_with_a_remedy(traces, use, name, method):
+    setup, _, words = BROKEN_BY["an object whose __setstate__ raises"]
+    traces.kernel.run(f"""{setup}
+sours = {{"first": sour}}
+class Holder: pass
+Holder.sour = sour
+def hold(): pass
+hold.sour = sour
+def default(sour=sour): pass
+""").check()
+    reply = traces.kernel.run(f"%%parallel nprocs=2 start_method={method}\n{use}\n")
+    assert reply.error[0] == "RankRaised", reply.text
+    assert f"{name!r} can't be rebuilt in another process: RuntimeError: {words}." in reply.text
+    assert "Make it where it is used, or mend how its class is unpickled." in reply.text
+    assert "contextlib" not in reply.text
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_a_module_that_is_gone_for_workers_is_told_without_a_place(traces, method):
     setup, use, _ = BROKEN_BY["a module that is not there for workers"]
     setup = setup.replace("gone = types", "import importlib.machinery\ngone = types", 1)

@@ -120,6 +120,54 @@ assert [batch.item() for batch in loader] == [0, 1, 4]
 """).check()
 
 
+SOUR = """
+class Sour:
+    def __init__(self): self.a = 1
+    def __setstate__(self, state): raise RuntimeError("sour since Monday.")
+class Limits:
+    low = 1
+sour, scale = Sour(), 3.0
+def scaled(x): return x * scale + Limits.low
+def use_sour(): return sour.a
+def use_attribute(): return use_attribute.sour['first']
+def use_class(): return Limits.worst.a
+def default(x, sour=Sour()): return x
+def use_default(): return default(1)
+use_attribute.sour, Limits.worst, Limits.low = {"first": Sour()}, Sour(), 2
+def outcomes(context):
+    with context.Pool(1) as pool:
+        used = [use_sour, use_attribute, use_class, use_default]
+        return [pool.map(scaled, [1, 2]), *(outcome(pool.apply_async(use)) for use in used)]
+"""
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_a_value_that_cant_be_rebuilt_is_missing_alone(notebook: Kernel, method: str) -> None:
+    notebook.run(SOUR).check()
+    scaled, *told = notebook.value(f"outcomes(mp.get_context({method!r}))")
+    assert scaled == [5.0, 8.0]
+    reason = "can't be rebuilt in another process: RuntimeError: sour since Monday."
+    remedy = "Make it where it is used, or mend how its class is unpickled."
+    names = ["sour", "use_attribute.sour", "Limits.worst", "default.sour"]
+    assert told == [f"NameError: {name!r} {reason} {remedy}" for name in names]
+    assert notebook.run("del sour, Sour, scaled, default, use_default, use_attribute, Limits").check()
+
+
+def test_a_value_that_cant_be_rebuilt_is_missing_alone_in_executors_and_torchs_spawn(
+    notebook: Kernel,
+) -> None:
+    notebook.run(SOUR).check()
+    notebook.run("""
+with concurrent.futures.ProcessPoolExecutor(1, mp_context=mp.get_context("forkserver")) as executor:
+    assert list(executor.map(scaled, [1, 2])) == [5.0, 8.0]
+def put_scaled(rank, queue): queue.put(scaled(rank))
+queue = mp.get_context("spawn").SimpleQueue()
+tmp.spawn(put_scaled, (queue,), nprocs=1)
+assert queue.get() == 2.0
+del sour, Sour, scaled, default, use_default, use_attribute, Limits
+""").check()
+
+
 def test_children_have_children(notebook: Kernel) -> None:
     notebook.run("""
 def outer(queue, method):
