@@ -142,3 +142,18 @@ def test_a_held_lock_of_the_fork_context_is_refused_with_the_remedy(prepared, me
     assert reply.error[0] == "CannotSend", reply.text
     assert "held" in reply.text
     assert 'mp.get_context("forkserver")' in reply.text
+
+
+def test_what_a_library_has_one_of_is_the_ranks_own_in_the_state_of_the_notebooks(prepared):
+    pytest.importorskip("mpmath")
+    prepared.run(
+        "import mpmath\nfrom mpmath import fp, iv, mp, pi, sqrt\nmp.dps = 30\n"
+        "def root(number, context=mp): return context.sqrt(number)"
+    ).check()
+    prepared.run(
+        "%%parallel nprocs=2 out=found\nimport mpmath\n"
+        "same = mp is mpmath.mp, fp is mpmath.fp, iv is mpmath.iv, pi is mpmath.pi\n"
+        "found = all(same), mp.dps, str(sqrt(2)), str(root(2)), str(+pi)"
+    ).check()
+    root, pi = "1.41421356237309504880168872421", "3.14159265358979323846264338328"
+    assert prepared.value("found") == [(True, 30, root, root, pi)] * 2

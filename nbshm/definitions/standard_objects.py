@@ -36,7 +36,11 @@ _SINGLETONS = {  # by the name of their class: its library may never be imported
     "Generator": ("torch", "default_generator"),
     "RcParams": ("matplotlib", "rcParams"),
     "_Environ": ("os", "environ"),
+    "MPContext": ("mpmath", "mp"),
+    "FPContext": ("mpmath", "fp"),
+    "MPIntervalContext": ("mpmath", "iv"),
 }
+_CONSTANTS = {"constant": "mpmath"}  # likewise, with a module that has each under a name
 
 
 def home_of_the_only_one(value: Any) -> tuple[str, str] | None:
@@ -44,9 +48,17 @@ def home_of_the_only_one(value: Any) -> tuple[str, str] | None:
     name = _SENTINELS.get(type(value))
     if name is not None:
         return dataclasses.__name__, name
-    home = _SINGLETONS.get(type(value).__name__)
+    kind = type(value).__name__
+    if kind in _CONSTANTS:
+        return _found_in(_CONSTANTS[kind], value)
+    home = _SINGLETONS.get(kind)
     module = None if home is None else sys.modules.get(home[0])
     return home if home is not None and vars(module or object).get(home[1]) is value else None
+
+
+def _found_in(module: str, value: Any) -> tuple[str, str] | None:
+    names = vars(sys.modules.get(module, object))
+    return next(((module, name) for name, one in names.items() if one is value), None)
 
 
 def reduce_the_only_one(value: Any) -> Reduced | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -139,9 +139,8 @@ def _write_pandas(pandas: ModuleType, state: State) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         here = dict(_options(pandas.options, ""))
-        for name, value in state.items():
-            if name in here and here[name] != value:
-                pandas.set_option(name, value)
+        for name, value in _changed(state, here).items():
+            pandas.set_option(name, value)
 
 
 def _options(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -184,6 +183,50 @@ def _write_inline(config: ModuleType, state: State) -> None:
         setattr(config.InlineBackend.instance(), name, value)
 
 
+def _read_decimal(decimal: ModuleType) -> State:
+    return {"context": decimal.getcontext()}
+
+
+def _write_decimal(decimal: ModuleType, state: State) -> None:
+    decimal.setcontext(state["context"])
+
+
+def _read_xarray(xarray: ModuleType) -> State:
+    return dict(xarray.get_options())
+
+
+def _write_xarray(xarray: ModuleType, state: State) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as for pandas
+        xarray.set_options(**_changed(state, xarray.get_options()))
+
+
+def _read_sklearn(sklearn: ModuleType) -> State:
+    return dict(sklearn.get_config())
+
+
+def _write_sklearn(sklearn: ModuleType, state: State) -> None:
+    sklearn.set_config(**_changed(state, sklearn.get_config()))
+
+
+def _changed(state: State, here: Mapping[str, Any]) -> State:
+    """Return the options that are different here; to set any may check much."""
+    return {name: value for name, value in state.items() if name in here and here[name] != value}
+
+
+_MPMATH = ("mp.prec", "mp.pretty", "mp.trap_complex", "iv.prec")  # `dps` is `prec` in other words
+
+
+def _read_mpmath(mpmath: ModuleType) -> State:
+    return {path: followed(mpmath, path.split(".")) for path in _MPMATH}
+
+
+def _write_mpmath(mpmath: ModuleType, state: State) -> None:
+    for path, value in state.items():
+        context, name = path.split(".")
+        setattr(getattr(mpmath, context), name, value)
+
+
 LIBRARIES = {
     "torch": Library(read=_read_torch, write=_write_torch),
     "torch._inductor.config": Library(read=_read_inductor, write=_write_inductor),
@@ -191,4 +234,8 @@ LIBRARIES = {
     "pandas": Library(read=_read_pandas, write=_write_pandas),
     "matplotlib": Library(read=_read_matplotlib, write=_write_matplotlib),
     "matplotlib_inline.config": Library(read=_read_inline, write=_write_inline),
+    "decimal": Library(read=_read_decimal, write=_write_decimal),
+    "xarray": Library(read=_read_xarray, write=_write_xarray),
+    "sklearn": Library(read=_read_sklearn, write=_write_sklearn),
+    "mpmath": Library(read=_read_mpmath, write=_write_mpmath),
 }

@@ -37,7 +37,8 @@ class WarningFilter(NamedTuple):
 class Surroundings:
     """The notebook's surroundings as they were when the cell started, the same for all ranks.
 
-    `umask` and `cpus` (those that the process may run on) are None where the system does not tell. `argv`,
+    `umask` and `cpus` (those that the process may run on) are None where the system does not tell. `digits`
+    are those that an integer's text may have, None where Python has no limit for them yet. `argv`,
     `authkey` and `start_method` (None if open yet) are what multiprocessing gives to children. `threads` is
     for torch and the BLAS in each worker, None to leave them as they are. `port` is free for the rendezvous
     of `torch.distributed`.
@@ -52,6 +53,7 @@ class Surroundings:
     path: tuple[str, ...]
     environment: dict[str, str]
     recursion_limit: int
+    digits: int | None
     warning_filters: tuple[WarningFilter, ...]
     log_level: int
     libraries: dict[str, bytes]
@@ -75,6 +77,7 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
         path=tuple(sys.path),
         environment=dict(os.environ),
         recursion_limit=sys.getrecursionlimit(),
+        digits=sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else None,
         warning_filters=tuple(_warning_filters()),
         log_level=logging.getLogger().level,
         libraries=read_libraries(),

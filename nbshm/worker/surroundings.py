@@ -61,6 +61,8 @@ def _enter(surroundings: Surroundings) -> None:
     if surroundings.start_method is not None:
         multiprocessing.set_start_method(surroundings.start_method, force=True)
     sys.setrecursionlimit(surroundings.recursion_limit)
+    if surroundings.digits is not None:
+        sys.set_int_max_str_digits(surroundings.digits)
     if logging.getLogger().level != surroundings.log_level:  # setting it looks at every logger that there is
         logging.getLogger().setLevel(surroundings.log_level)
 

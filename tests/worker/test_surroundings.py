@@ -188,6 +188,45 @@ def test_pandas_options_are_the_notebooks(notebook):
     assert notebook.worker(code) == (False, 7, "<0.2>")
 
 
+def test_decimals_are_computed_and_integers_written_as_in_the_notebook(notebook):
+    notebook.kernel(
+        "import decimal, sys\nsys.set_int_max_str_digits(9999)\n"
+        "decimal.getcontext().prec = 7\ndecimal.getcontext().rounding = decimal.ROUND_UP\n"
+        "decimal.getcontext().traps[decimal.Inexact] = True"
+    )
+    code = (
+        "import decimal, sys\ncontext = decimal.getcontext()\n"
+        "result = context.prec, context.rounding, context.traps[decimal.Inexact], sys.get_int_max_str_digits()"
+    )
+    assert notebook.worker(code) == (7, "ROUND_UP", True, 9999)
+
+
+@pytest.mark.parametrize(
+    ("library", "change", "look", "found"),
+    [
+        ("xarray", "xarray.set_options(keep_attrs=True)", "xarray.get_options()['keep_attrs']", True),
+        (
+            "sklearn",
+            "sklearn.set_config(assume_finite=True, transform_output='pandas')",
+            "sklearn.get_config()['assume_finite'], sklearn.get_config()['transform_output']",
+            (True, "pandas"),
+        ),
+        (
+            "mpmath",
+            "mpmath.mp.dps = 50; mpmath.mp.pretty = True; mpmath.iv.prec = 99",
+            "mpmath.mp.dps, mpmath.mp.prec, mpmath.mp.pretty, mpmath.iv.prec",
+            (50, 169, True, 99),
+        ),
+    ],
+)
+def test_options_of_other_libraries_are_the_notebooks(notebook, library, change, look, found):
+    pytest.importorskip(library)
+    notebook.kernel(f"import {library}\n{change}")
+    code = f"import sys\nimported = '{library}' in sys.modules\nimport {library}\nresult = imported, {look}"
+    expected = found if isinstance(found, tuple) else (found,)
+    assert notebook.worker(code) == (False, *expected)
+
+
 def test_figures_have_the_notebooks_settings_and_are_drawn_inline(notebook):
     pytest.importorskip("matplotlib")
     notebook.kernel("import matplotlib\nmatplotlib.rcParams['figure.dpi'] = 50\nmatplotlib.use('webagg')")
