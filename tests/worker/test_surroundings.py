@@ -195,8 +195,8 @@ def test_decimals_are_computed_and_integers_written_as_in_the_notebook(notebook)
         "decimal.getcontext().traps[decimal.Inexact] = True"
     )
     code = (
-        "import decimal, sys\ncontext = decimal.getcontext()\n"
-        "result = context.prec, context.rounding, context.traps[decimal.Inexact], sys.get_int_max_str_digits()"
+        "import decimal, sys\nhere = decimal.getcontext()\n"
+        "result = here.prec, here.rounding, here.traps[decimal.Inexact], sys.get_int_max_str_digits()"
     )
     assert notebook.worker(code) == (7, "ROUND_UP", True, 9999)
 
