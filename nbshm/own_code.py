@@ -38,9 +38,10 @@ def is_module_of_the_persons(name: Any) -> bool:
     """
     if type(name) is not str:
         return False
-    file = _file_of(sys.modules.get(name))
+    file = without_loading(sys.modules.get(name), "__file__")
     return name == "__main__" or (type(file) is str and is_the_persons(file))
 
 
-def _file_of(module: Any) -> Any:
-    return _dictionary_of(module).get("__file__") if issubclass(type(module), ModuleType) else None
+def without_loading(module: Any, name: str) -> Any:
+    """Return what a module has by that name, None if it has not, or is no module; none of its code runs."""
+    return _dictionary_of(module).get(name) if issubclass(type(module), ModuleType) else None

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from nbshm.attributes import followed
 from nbshm.notebook.libraries import read_libraries
+from nbshm.notebook.located_modules import Location, located_modules
 from nbshm.notebook.seeds import Seeds, draw_seeds
 from nbshm.options import OptionError
 
@@ -39,9 +40,9 @@ class Surroundings:
 
     `umask` and `cpus` (those that the process may run on) are None where the system does not tell. `digits`
     are those that an integer's text may have, None where Python has no limit for them yet. `argv`,
-    `authkey` and `start_method` (None if open yet) are what multiprocessing gives to children. `threads` is
-    for torch and the BLAS in each worker, None to leave them as they are. `port` is free for the rendezvous
-    of `torch.distributed`.
+    `authkey` and `start_method` (None if open yet) are what multiprocessing gives to children. `located` are
+    modules that importing their names would not find. `threads` is for torch and the BLAS in each worker,
+    None to leave them as they are. `port` is free for the rendezvous of `torch.distributed`.
     """
 
     directory: str | None
@@ -51,6 +52,7 @@ class Surroundings:
     authkey: bytes
     start_method: str | None
     path: tuple[str, ...]
+    located: dict[str, Location]
     environment: dict[str, str]
     recursion_limit: int
     digits: int | None
@@ -75,6 +77,7 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
         authkey=bytes(multiprocessing.current_process().authkey),
         start_method=multiprocessing.get_start_method(allow_none=True),
         path=tuple(sys.path),
+        located=located_modules(),
         environment=dict(os.environ),
         recursion_limit=sys.getrecursionlimit(),
         digits=sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else None,

@@ -18,7 +18,7 @@ from typing import Any
 from nbshm.notebook.libraries import read_libraries, worker_backend, write_library
 from nbshm.notebook.seeds import NUMPY_LIMIT, Seeds
 from nbshm.notebook.surroundings import Surroundings, WarningFilter, capture_surroundings
-from nbshm.worker.imports import Action, ImportWatch
+from nbshm.worker.imports import Action, ImportWatch, LocationFinder
 from nbshm.worker.thread_pools import limit_threads
 
 
@@ -56,6 +56,7 @@ def _enter(surroundings: Surroundings) -> None:
     if surroundings.cpus is not None and surroundings.cpus != os.sched_getaffinity(0):
         os.sched_setaffinity(0, surroundings.cpus)
     sys.path[:] = surroundings.path
+    sys.meta_path.insert(0, LocationFinder(surroundings.located))
     sys.argv[:] = surroundings.argv
     multiprocessing.current_process().authkey = surroundings.authkey
     if surroundings.start_method is not None:

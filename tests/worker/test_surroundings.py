@@ -160,6 +160,27 @@ def test_precisions_that_were_set_one_by_one_are_the_notebooks(notebook):
     assert notebook.worker("import torch\nresult = torch.backends.cuda.matmul.fp32_precision") == "tf32"
 
 
+def test_modules_are_found_where_the_notebook_has_loaded_them_from(notebook, tmp_path):
+    """Whatever name it gave them, and though there is another of that name on the path by now."""
+    for name in ("here", "there"):
+        (tmp_path / name / "parts").mkdir(parents=True)
+        (tmp_path / name / "plain.py").write_text(f"where = {name!r}")
+        (tmp_path / name / "parts" / "__init__.py").write_text("")
+        (tmp_path / name / "parts" / "one.py").write_text(f"where = {name!r}")
+    (tmp_path / "elsewhere" / "plug1.py").write_text("where = 'plugged'")
+    plugged = str(tmp_path / "elsewhere" / "plug1.py")
+    notebook.kernel(
+        "import importlib.util, sys\n"
+        f"sys.path.append({str(tmp_path / 'here')!r})\n"
+        "import parts.one, plain\n"
+        f"sys.path[-1] = {str(tmp_path / 'there')!r}\n"
+        f"spec = importlib.util.spec_from_file_location('plug', {plugged!r})\n"
+        "sys.modules['plug'] = importlib.util.module_from_spec(spec)\n"
+    )
+    code = "import parts.one, plain, plug\nresult = parts.one.where, plain.where, plug.where"
+    assert notebook.worker(code) == ("here", "here", "plugged")
+
+
 def test_numpys_state_is_the_notebooks(notebook):
     notebook.kernel(
         "import numpy\nnumpy.set_printoptions(precision=2, formatter={'bool': lambda x: 'ab'[int(x)]})\n"
