@@ -24,6 +24,19 @@ class Fussy:
         if "RANK" not in __import__("os").environ:
             raise ValueError("not in this process")
 
+class ApiError(Exception):
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+def failing(code):
+    try:
+        raise ApiError(code, "no answer")
+    except ApiError as error:
+        return error
+
+last_error = failing(404)
+
 class Table:
     def __init__(self, number):
         self.number = number
@@ -52,6 +65,26 @@ def test_the_last_expression_is_a_list_by_rank_that_stays_in_out(notebook: Kerne
     assert reply.result == {"text/plain": "[Row(number=0), Row(number=1)]"}
     assert notebook.value("[type(row) is Row for row in _]") == [True, True]
     assert notebook.value("nbshm.last.results == Out[max(Out)]") is True
+
+
+def test_exceptions_whose_init_takes_other_arguments_travel_both_ways(notebook: Kernel) -> None:
+    body = "{rank: failing(rank), 'given': last_error, 'told': (last_error.code, str(last_error))}"
+    notebook.run(f"%%parallel nprocs=2\n{body}").check()
+    assert notebook.value("[found[rank].code for rank, found in enumerate(_)]") == [0, 1]
+    assert notebook.value("[found['told'] for found in nbshm.last.results]") == [(404, "no answer")] * 2
+    given = "type(found['given']) is ApiError and found['given'].args == ('no answer',)"
+    assert notebook.value(f"[{given} for found in nbshm.last.results]") == [True, True]
+
+
+def test_so_do_those_whose_class_the_body_defines(notebook: Kernel) -> None:
+    notebook.run("""%%parallel nprocs=1
+class OwnError(Exception):
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+OwnError(5, "mine")
+""").check()
+    assert notebook.value("(_[0].code, str(_[0]))") == (5, "mine")
 
 
 def test_tables_and_figures_among_the_results_are_shown_as_the_notebook_shows_them(notebook: Kernel) -> None:

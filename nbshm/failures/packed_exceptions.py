@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from nbshm.failures.chains import LONGEST_CHAIN, safe_message
+from nbshm.remade_exceptions import reduce_without_init
 
 Dumps: TypeAlias = Callable[[Any], bytes]
 
@@ -57,20 +58,13 @@ def _packed(exception: BaseException, own: bytes, dumps: Dumps, *, depth: int) -
 
 
 class _WithoutInit:
-    """Pickles an exception as its arguments and attributes; its own way is to call its class with `args`."""
+    """Pickles an exception as its arguments and attributes, whatever its class says."""
 
     def __init__(self, exception: BaseException) -> None:
         self._exception = exception
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (type(self._exception), self._exception.args, dict(vars(self._exception)))
-
-
-def _remade(kind: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]) -> BaseException:
-    exception = kind.__new__(kind, *args)
-    exception.args = args
-    vars(exception).update(attributes)
-    return exception
+        return reduce_without_init(self._exception)
 
 
 def _pickled(exception: BaseException, dumps: Dumps) -> bytes | None:

@@ -25,6 +25,7 @@ from nbshm.definitions.by_value import reduce_cell, reduce_code
 from nbshm.garbage import collection_put_off
 from nbshm.memory.reducers import Reducer
 from nbshm.refusals import Unsendable
+from nbshm.remade_exceptions import reduce_exception
 
 _MOST = 64 << 20  # copying as much to a child takes about as long as starting it
 
@@ -69,6 +70,10 @@ class PlainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ca
         kind = type(value)
         if kind is FunctionType or issubclass(kind, type) or callable(value):
             reduced = self._reference(value)
+            if reduced is not NotImplemented:
+                return reduced
+        if issubclass(kind, BaseException) and kind not in self.dispatch_table:
+            reduced = reduce_exception(value)
             if reduced is not NotImplemented:
                 return reduced
         if kind is _ARRAY_TYPE and value is value._type_ * value._length_:

@@ -168,6 +168,21 @@ del sour, Sour, scaled, default, use_default, use_attribute, Limits
 """).check()
 
 
+def test_exceptions_whose_init_takes_other_arguments_are_in_children(notebook: Kernel) -> None:
+    notebook.run("""
+class ApiError(Exception):
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+try: raise ApiError(404, "no answer")
+except ApiError as error: last_error = error
+def report(x): return last_error.code + x, str(last_error)
+with mp.get_context("forkserver").Pool(1) as pool:
+    assert pool.map(report, [1]) == [(405, "no answer")]
+del last_error, report
+""").check()
+
+
 def test_children_have_children(notebook: Kernel) -> None:
     notebook.run("""
 def outer(queue, method):

@@ -1,0 +1,59 @@
+"""Exceptions pickled by what they have, where their classes can't be called with their `args`.
+
+An exception's own way is `type(e)(*e.args)`. An `__init__` that takes other arguments than it hands on makes
+that fail, or makes another message of the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import BuiltinFunctionType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType
+from typing import Any
+
+_NATIVE = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
+_WAYS_OF_PICKLING = ("__reduce__", "__reduce_ex__", "__getnewargs__", "__getnewargs_ex__")
+
+
+def reduce_exception(exception: BaseException) -> Any:
+    """Return how an exception is pickled whose class has an `__init__` or a `__new__` in Python.
+
+    NotImplemented for any other, and where the class itself says how.
+    """
+    kind = type(exception)
+    if any(_is_in_python(kind, name) for name in _WAYS_OF_PICKLING):
+        return NotImplemented
+    is_made_in_python = _is_in_python(kind, "__init__") or _is_in_python(kind, "__new__")
+    return reduce_without_init(exception) if is_made_in_python else NotImplemented
+
+
+def reduce_without_init(exception: BaseException) -> tuple[Any, ...]:
+    """Return a reduction that calls nothing of the exception's class when it is undone."""
+    kind = type(exception)
+    _, args, *state = _native(kind, "__reduce__")(exception)
+    attributes = {**dict(_slots(exception)), **(state[0] if state else {})}
+    return remade, (kind, args), attributes or None
+
+
+def remade(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """Make an exception as the builtin class that its class derives from does."""
+    exception: BaseException = _native(kind, "__new__")(kind, *args)
+    _native(kind, "__init__")(exception, *args)
+    return exception
+
+
+def _is_in_python(kind: type, name: str) -> bool:
+    found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    return found is not None and not isinstance(found, _NATIVE)
+
+
+def _native(kind: type, name: str) -> Any:
+    """Return what the first class in C among those that a class derives from has of that name."""
+    return next(found for base in kind.__mro__ if isinstance(found := vars(base).get(name), _NATIVE))
+
+
+def _slots(exception: BaseException) -> Iterator[tuple[str, Any]]:
+    """Yield what is in `__slots__`, which exceptions leave out when they are pickled."""
+    for base in type(exception).__mro__:
+        for name, member in vars(base).items() if "__slots__" in vars(base) else ():
+            if isinstance(member, MemberDescriptorType) and hasattr(exception, name):
+                yield name, getattr(exception, name)
