@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _display: Any = ipython_display.display  # untyped in IPython
 _update_display: Any = ipython_display.update_display
+_clear_output: Any = ipython_display.clear_output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +55,8 @@ def show_failure(error: BaseException) -> None:
 def replace_output(bundle: Bundle, *, display_id: str) -> None:
     """Put an output in the place of the one that was published with that id."""
     _update_display(bundle.data, metadata=bundle.metadata, raw=True, display_id=display_id)
+
+
+def clear(*, wait: bool) -> None:
+    """Take away what the cell shows, at once or when the next output comes."""
+    _clear_output(wait=wait)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from nbshm.events import Display, Ended, Event, Note, Output, Progress, Stream
+from nbshm.events import Cleared, Display, Ended, Event, Note, Output, Progress, Stream
 from nbshm.failures.reports import RankFailure, Stopped
 from nbshm.views.lines import FoldedLine, Folder, Line, LineAssembler
-from nbshm.views.outputs import Bundle, publish
+from nbshm.views.outputs import Bundle, clear, publish, replace_output
 from nbshm.views.paces import Pace, Paces
 from nbshm.words import progress_in_words, ranks_in_words
 
@@ -55,8 +55,11 @@ class TextView:
                 self._note(event)
             case Progress():
                 self._progress(event)
-            case Display(update=False):
+            case Display():
                 self._display(event)
+            case Cleared(wait=wait) if self._nprocs == 1:  # of several ranks one can't take away the others'
+                self._write(self._folder.rest())
+                clear(wait=wait)
             case _:
                 pass
         self._write(self._folder.due(self._clock()))
@@ -102,11 +105,22 @@ class TextView:
             _put("stderr", f"{text}\n")
 
     def _display(self, event: Display) -> None:
-        self._take(self._assembler.flush(event.rank, "stdout"))
-        self._write(self._folder.rest())
-        if self._nprocs > 1:
-            _put("stdout", f"[{ranks_in_words([event.rank])}]\n")
-        publish(Bundle(data=event.data, metadata=event.metadata))
+        bundle = Bundle(data=event.data, metadata=event.metadata)
+        display_id = self._display_id(event)
+        if event.update and display_id is not None:
+            replace_output(bundle, display_id=display_id)
+        elif not event.update:
+            self._take(self._assembler.flush(event.rank, "stdout"))
+            self._write(self._folder.rest())
+            if self._nprocs > 1:
+                _put("stdout", f"[{ranks_in_words([event.rank])}]\n")
+            publish(bundle, display_id=display_id)
+
+    def _display_id(self, event: Display) -> str | None:
+        """Return the identity of a display, which is the rank's own where there are several."""
+        if event.display_id is None or self._nprocs == 1:
+            return event.display_id
+        return f"{event.display_id} of {ranks_in_words([event.rank])}"
 
     def _write(self, lines: Iterable[FoldedLine]) -> None:
         for stream, group in groupby(lines, key=lambda line: line.stream):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from kernels import Kernel
 
 from nbshm.events import Display, Ended, Event, Note, Output, Progress, Tick
 from nbshm.views import text as text_module
@@ -148,7 +149,7 @@ def test_notes_are_told_on_stderr(clock, capsys) -> None:
 
 
 def test_a_display_comes_after_what_its_rank_said_before(clock, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(text_module, "publish", lambda bundle: print(bundle.data["text/plain"]))
+    monkeypatch.setattr(text_module, "publish", lambda bundle, **_: print(bundle.data["text/plain"]))
     viewing = view(clock)
     show(viewing, out(1, "before"), Display(rank=1, data={"text/plain": "<Figure>"}), out(1, "after\n"))
     viewing.finish()
@@ -157,3 +158,15 @@ def test_a_display_comes_after_what_its_rank_said_before(clock, capsys, monkeypa
 
 def test_a_terminal_gets_text() -> None:
     assert type(choose_view(SimpleNamespace())) is TextView
+
+
+def test_displays_are_updated_and_cleared_where_a_cell_is_captured(shared_notebook: Kernel) -> None:
+    update = "h = display('first', display_id='same')\nh.update('second')"
+    shared_notebook.run(f"%%capture kept\n%%parallel nprocs=2\n{update}").check()
+    shared_notebook.run("ids = {o.transient['display_id'] for o in kept.outputs}").check()
+    shown = "sorted((o.update, o.data['text/plain']) for o in kept.outputs)"
+    assert shared_notebook.value(shown) == [(False, "'first'")] * 2 + [(True, "'second'")] * 2
+    assert shared_notebook.value("sorted(ids)") == ["same of rank 0", "same of rank 1"]
+    clear = "from IPython.display import clear_output\ndisplay(1); clear_output(); display(2)"
+    shared_notebook.run(f"%%capture kept\n%%parallel nprocs=1\n{clear}").check()
+    assert shared_notebook.value("[o.data['text/plain'] for o in kept.outputs]") == ["2"]
