@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.loading import memory_of
+from nbshm.memory.loading import lent_masks, memory_of
+from nbshm.memory.masks import LentMask
 from nbshm.memory.ownership.address_space import AddressSpace
 from nbshm.memory.ownership.extents import address_of_first, extent
 from nbshm.memory.ownership.names import Family
@@ -28,10 +29,14 @@ _RECARRAY: type[Any] = np.rec.recarray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayReducer:
-    """Reduces arrays for one pickle. `is_shared` tells an array that workers write to from a snapshot."""
+    """Reduces arrays for one pickle. `is_shared` tells an array that workers write to from a snapshot.
+
+    `lends_masks`: one that is shared and has no mask is lent one, for what workers mask.
+    """
 
     buffers: Buffers
     is_shared: Callable[[Array | np.void | memoryview], bool]
+    lends_masks: bool = False
     space: AddressSpace = field(default_factory=AddressSpace)  # nothing of it is opened here
 
     def array(self, array: Array) -> Reduced:
@@ -57,8 +62,11 @@ class ArrayReducer:
         shared = self.is_shared(array)
         mask: Any = array._mask  # type: ignore[attr-defined] # noqa: SLF001  # `mask` is a new view of it, which knows less
         state = {name: value for name, value in vars(array).items() if name != "_mask"}
-        described = None if mask is np.ma.nomask else self._described(mask, shared=shared)
-        return rebuild_masked, (type(array), self._described(array.data, shared=shared), described, state)
+        has_mask = mask is not np.ma.nomask
+        described = self._described(mask, shared=shared) if has_mask else None
+        lent = self._lent_mask(array) if shared and self.lends_masks and not has_mask else None
+        data = self._described(array.data, shared=shared)
+        return rebuild_masked, (type(array), data, described, state, lent)
 
     def mapped(self, array: np.memmap[Any, Any]) -> Reduced:
         """Reduce a memory map to the name of its file, if that is where its contents are.
@@ -105,6 +113,11 @@ class ArrayReducer:
             array.flags.writeable = writeable
         layout = (kind, array.shape, array.dtype, array.strides, array.flags.writeable)
         return (*layout, self._number(array, shared=shared), _first(array), not shared)
+
+    def _lent_mask(self, array: np.ma.MaskedArray[Any, Any]) -> Reduced:
+        lent = LentMask.to(array)
+        self.buffers.lend(lent)
+        return self._described(lent.mask, shared=True)
 
     def _number(self, array: Array, *, shared: bool) -> int | None:
         address, nbytes = extent(array)
@@ -165,11 +178,15 @@ def _attributes(array: Array) -> tuple[dict[str, Any], dict[str, Any]]:
     return dict(getattr(array, "__dict__", {})), slots
 
 
-def rebuild_masked(kind: type[Any], data: Reduced, mask: Reduced | None, state: dict[str, Any]) -> Any:
-    """Make a masked array over the memory of its data and its mask."""
+def rebuild_masked(
+    kind: type[Any], data: Reduced, mask: Reduced | None, state: dict[str, Any], lent: Reduced | None
+) -> Any:
+    """Make a masked array over the memory of its data and its mask, and note the one that it is lent."""
     array = rebuild_array(*data).view(kind)
     vars(array).update(state)
     array._mask = np.ma.nomask if mask is None else rebuild_array(*mask)  # noqa: SLF001  # assigning `mask` copies
+    if lent is not None:
+        lent_masks().append(LentMask(array=array, mask=rebuild_array(*lent)))
     return array
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from nbshm.memory.masks import LentMask
 
 Kind: TypeAlias = Literal["storage", "array", "snapshot"]
 
@@ -36,6 +39,7 @@ class Buffers:
         self._buffers: list[Buffer] = []
         self._numbers: dict[tuple[int, int, Kind], int] = {}
         self._cuda: list[Any] = []
+        self._lent: list[LentMask] = []
 
     @property
     def cuda(self) -> Sequence[Any]:
@@ -46,6 +50,15 @@ class Buffers:
         """Note a storage on a GPU and return its number."""
         self._cuda.append(storage)  # once: a pickler meets it once
         return len(self._cuda) - 1
+
+    @property
+    def lent_masks(self) -> Sequence[LentMask]:
+        """The masks that were lent to masked arrays; their memory is a buffer like any."""
+        return self._lent
+
+    def lend(self, mask: LentMask) -> None:
+        """Note a mask that is lent to a masked array."""
+        self._lent.append(mask)
 
     def add(
         self,

@@ -29,7 +29,7 @@ class CapturingPickler(OutwardPickler):
         self.buffers = Buffers()
         own: dict[int, Any] = {}
         # Not a method: the pickler would hold itself, and with it all memory until a garbage collection.
-        found = reducers(self.buffers, lambda array: id(array) in own)
+        found = reducers(self.buffers, lambda array: id(array) in own, lends_masks=True)
         found.update({**others, **_reducers_of_generators(meet)})
         self._own_arrays = own
         self._walk = Walk(is_array_or_view_kind)

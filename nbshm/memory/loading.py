@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from nbshm.memory.masks import LentMask
 
 
 class Memory(NamedTuple):
@@ -39,6 +42,7 @@ class Loader(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
     loader: Loader
+    lent_masks: list[LentMask]
     storages: dict[int, Any] = field(default_factory=dict)
 
 
@@ -46,9 +50,12 @@ _load: ContextVar[_Load] = ContextVar("nbshm.memory.load")
 
 
 @contextmanager
-def loading(loader: Loader) -> Iterator[None]:
-    """Let values that are unpickled inside find their memory with this loader."""
-    token = _load.set(_Load(loader=loader))
+def loading(loader: Loader, *, lent_masks: list[LentMask] | None = None) -> Iterator[None]:
+    """Let values that are unpickled inside find their memory with this loader.
+
+    The masks that are lent to masked arrays among them are added to a list, if there is one.
+    """
+    token = _load.set(_Load(loader=loader, lent_masks=[] if lent_masks is None else lent_masks))
     try:
         yield
     finally:
@@ -63,6 +70,11 @@ def memory_of(number: int, *, private: bool = False) -> Memory:
 def storages_made() -> dict[int, Any]:
     """Return the storages that the pickle being loaded has so far, by number: each number stands for one."""
     return _load.get().storages
+
+
+def lent_masks() -> list[LentMask]:
+    """Return the masks lent to masked arrays of the pickle that is being loaded, to add one to."""
+    return _load.get().lent_masks
 
 
 def cuda_storage_of(number: int) -> Any:

@@ -7,13 +7,16 @@ import os
 import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbshm.closing import Closing
 from nbshm.jobs import CudaHandle, Place, Places
 from nbshm.machine.descriptor_limit import allow_descriptors
 from nbshm.memory.loading import Memory, loading
 from nbshm.memory.shared.segments import RawBuffer, Segment, Segments
+
+if TYPE_CHECKING:
+    from nbshm.memory.masks import LentMask
 
 _SPARE = 64  # descriptors for what the worker itself opens
 
@@ -34,11 +37,12 @@ class MappedSegments(Closing):
         self._numbers: dict[int, int] = {}
         self._private: dict[int, mmap.mmap] = {}
         self._cuda = tuple(cuda)
+        self._lent_masks: list[LentMask] = []
         self._opened: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
     def loading(self, places: Places) -> AbstractContextManager[None]:
         """Let values be unpickled whose buffers lie in those places."""
-        return loading(_Placed(self, places))
+        return loading(_Placed(self, places), lent_masks=self._lent_masks)
 
     def shared(self, number: int) -> RawBuffer:
         """Return a segment that all processes write to."""
@@ -100,7 +104,9 @@ class MappedSegments(Closing):
         return len(self._sizes)
 
     def close(self) -> None:
-        """Give up the descriptors; what has been mapped stays as long as it is used."""
+        """Give up the descriptors, and masks that were lent; what is mapped stays as long as it is used."""
+        while self._lent_masks:
+            self._lent_masks.pop().note()
         while self._fds:
             os.close(self._fds.popitem()[1])
         self._shared.clear()

@@ -75,6 +75,7 @@ class Placement(Closing):
         self._spots = spots
         self._segments = segments
         self._held = held
+        self._lent_masks = buffers.lent_masks
         self.cuda = tuple(cuda)
         self._own = OwnMemory(buffers, spots)
         self._spares = tuple(spares)
@@ -108,6 +109,8 @@ class Placement(Closing):
                 source = spot.home.address + spot.offset
                 for piece in self._own.whereabouts(spot.region):
                     copy(to=piece.address, source=source + piece.begin, nbytes=piece.nbytes)
+        for lent in self._lent_masks:
+            lent.hand_over()
 
     def close(self) -> None:
         """Give up what only the run needed; memory that was moved stays as long as the notebook uses it."""
@@ -115,6 +118,7 @@ class Placement(Closing):
         self._spots = []
         self._own = OwnMemory(Buffers(), [])
         self._spares = ()
+        self._lent_masks = ()
 
 
 def carry_out(

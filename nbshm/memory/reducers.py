@@ -40,20 +40,25 @@ def refuse_graph(what: str, remedy: str) -> None:
 
 
 def reducers(
-    buffers: Buffers, is_shared: Callable[[Any], bool], *, meet_graph: MeetGraph = refuse_graph
+    buffers: Buffers,
+    is_shared: Callable[[Any], bool],
+    *,
+    meet_graph: MeetGraph = refuse_graph,
+    lends_masks: bool = False,
 ) -> Reducers:
     """Return reducers by type, for a pickler's dispatch table; they note memory in `buffers`.
 
     To be used as it is, not copied, since it finds some only when it is asked for them. An array for which
     `is_shared` is false travels as a snapshot. `meet_graph` is called for each tensor that is part of an
-    autograd graph, and travels detached from it unless that raises. Libraries that nobody has imported are
+    autograd graph, and travels detached from it unless that raises. `lends_masks`: masked arrays that have
+    none are lent masks, for what ranks mask. Libraries that nobody has imported are
     not imported here: there can be no objects of theirs.
     """
     found = Reducers()
     if "numpy" in sys.modules:
         from nbshm.memory import arrays  # noqa: PLC0415  # imports numpy
 
-        array = arrays.ArrayReducer(buffers=buffers, is_shared=is_shared)
+        array = arrays.ArrayReducer(buffers=buffers, is_shared=is_shared, lends_masks=lends_masks)
         found.update(arrays.reducers(array))
         found.finders.append(array.of_class)
     if "torch" in sys.modules:

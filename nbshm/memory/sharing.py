@@ -12,7 +12,7 @@ from nbshm.memory.buffers import Buffer, Buffers
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.decisions import Copied, Moves, decide
 from nbshm.memory.ownership.address_space import AddressSpace
-from nbshm.memory.ownership.contents import arrays_of_libraries, tensors_and_arrays
+from nbshm.memory.ownership.contents import arrays_of_libraries, pieces_of_array, tensors_and_arrays
 from nbshm.memory.ownership.holders import Holders
 from nbshm.memory.ownership.names import NotebookNames
 from nbshm.memory.ownership.reach import is_array
@@ -119,7 +119,7 @@ def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
         )
     pickler = _pickler()
     try:
-        pickler.dump(parts)
+        pickler.dump([piece for part in parts for piece in _pieces(part)])
     except Exception as error:  # whatever a tensor's own pickling raises
         problem = refusal(
             _name(value, namespace),
@@ -131,6 +131,10 @@ def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
         raise problem from error
     pickler.forget()
     return pickler.buffers
+
+
+def _pieces(part: Any) -> list[Any]:
+    return pieces_of_array(part) if is_array(part) else [part]
 
 
 def _pickler() -> CapturingPickler:

@@ -469,3 +469,56 @@ def test_what_lies_in_objects_of_others_is_a_copy_that_each_rank_writes(shared_n
         "assert held.tolist() == copies['over held'].values.tolist() == [[1, 1], [1, 1], [0, 0]]\n"
         "assert own.coef_.tolist() == [1, 1, 0]"
     ).check()
+
+
+UNMASKED = """
+import numpy as np
+class Box:
+    def __init__(self): self.array = np.ma.zeros(4)[::2]
+plain, divided, hard, untouched, rows = (np.ma.zeros((3, 2)) for _ in range(5))
+hard.harden_mask()
+struct = np.ma.zeros(3, [("a", "f8"), ("b", "i4", (2,))])
+single, held, box = np.ma.array(3.0), [np.ma.zeros(3)], Box()
+head = rows[:1]
+all_of_them = [plain, divided, hard, untouched, rows, struct, single, *held, box.array, head]
+same = list(all_of_them)
+"""
+MASKING = """
+plain[rank, 0] = hard[rank] = held[0][rank] = box.array[rank] = head[0, rank] = np.ma.masked
+hard[rank] = 3
+divided[rank:rank + 1] /= 0
+struct[rank] = single[...] = np.ma.masked
+struct["a"][2] = np.ma.masked  # of a view without a mask, as is
+part = untouched[rank:]
+part[0] = np.ma.masked
+"""
+
+
+@pytest.mark.parametrize("options", ["", "start_method=fork", "background=job"])
+def test_arrays_without_a_mask_get_the_one_that_they_would_have_from_a_serial_run(
+    shared_notebook: Kernel, options: str
+) -> None:
+    shared_notebook.run(UNMASKED).check()
+    shared_notebook.run(f"for rank in range(2):\n{_indented(MASKING)}").check()
+    serial = shared_notebook.value("[str(array.mask.tolist()) for array in all_of_them]")
+    shared_notebook.run(UNMASKED).check()
+    shared_notebook.run(
+        f"%%parallel nprocs=2 {options}\nassert plain.mask is np.ma.nomask\n{MASKING}"
+    ).check()
+    if "job" in options:
+        shared_notebook.run("job.wait()").check()
+    assert shared_notebook.value("[str(array.mask.tolist()) for array in all_of_them]") == serial
+    assert shared_notebook.value("untouched.mask is rows.mask is np.ma.nomask") is True
+    assert shared_notebook.value("hard.data.tolist()") == [[0, 0]] * 3
+    assert shared_notebook.value("all(map(lambda new, old: new is old, all_of_them, same))") is True
+
+
+def test_what_a_rank_masked_before_it_failed_is_masked(shared_notebook: Kernel) -> None:
+    shared_notebook.run("import numpy as np\nfailed = np.ma.zeros(3)").check()
+    reply = shared_notebook.run("%%parallel nprocs=2\nfailed[rank] = np.ma.masked\nnbshm.barrier()\n1 / rank")
+    assert reply.error is not None
+    assert shared_notebook.value("failed.mask.tolist()") == [True, True, False]
+
+
+def _indented(source: str) -> str:
+    return "".join(f"    {line}\n" for line in source.splitlines())

@@ -63,6 +63,12 @@ def test_what_is_shared_already_is_itself(shared: Notebook):
     assert shared["t"] is shared["u"]
 
 
+def test_a_masked_array_over_what_is_shared_already_is_itself(shared: Notebook):
+    run(shared, "m = np.ma.array(nbshm.zeros(3), copy=False, fill_value=5)\ngot = nbshm.share(m)")
+    assert shared["got"] is shared["m"]
+    assert shared["m"].mask is np.ma.nomask
+
+
 def test_sharing_a_view_shares_what_it_is_a_view_of(shared: Notebook):
     run(shared, "x = np.arange(6.0); part = nbshm.share(x[::2])")
     assert np.shares_memory(shared["x"], shared["part"])

@@ -74,6 +74,15 @@ def of_masked(part: Any) -> list[Any]:
     return [array for array in vars(part).values() if is_array(array)]
 
 
+def pieces_of_array(array: Any) -> list[Any]:
+    """Return the arrays that an array consists of: of a masked one its data, and its mask if it has one."""
+    numpy = sys.modules["numpy"]
+    if not issubclass(type(array), numpy.ma.MaskedArray):
+        return [array]
+    mask = array._mask  # noqa: SLF001  # `mask` is a new view of it
+    return [array.data] if mask is numpy.ma.nomask else [array.data, mask]
+
+
 def arrays_of_libraries(value: Any) -> list[Any]:
     """Return the arrays inside other libraries' objects, which travel as snapshots."""
     shared = {id(piece) for part in tensors_and_arrays(value) for piece in (part, *of_masked(part))}

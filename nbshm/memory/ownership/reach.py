@@ -4,6 +4,7 @@ Their memory is shared, so that what a worker writes is seen in the notebook. Ow
 classes that the person wrote, in the notebook or in a file. An array inside another library's object (a
 frame, an estimator) is not reached here, and travels as a snapshot: such an object is never half changed
 behind its back.
+
 No code of the values runs here: a lazy object would act on it, or raise. Types are looked at, never
 `__class__`; containers are read as what they are built on; attributes as they are stored.
 """
