@@ -214,7 +214,7 @@ def move(family: Family, segment: Segment, offset: int) -> None:
     """Copy a family's memory into a segment and bind all its names to arrays there."""
     address, nbytes = extent(family.owner)
     fill(segment, offset, source=address, nbytes=nbytes)
-    moved = {key: _over(member, segment, offset - address) for key, member in family.members.items()}
+    moved = {key: _over(family.members[key], segment, offset - address) for key in family.bindings}
     family.rebind(moved)
 
 

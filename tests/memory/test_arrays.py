@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from memory_notebook import Notebook, in_segment
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from nbshm.memory.ownership.extents import extent
 
@@ -22,6 +23,16 @@ def test_layouts_arrive_as_they_are(notebook: Notebook):
     assert notebook["fortran"].tolist() == [[0, 0], [4, 4], [0, 0], [0, 0]]
     assert notebook["fortran"].flags.f_contiguous
     assert in_segment(notebook, notebook["column"])
+
+
+def test_windows_over_an_array_move_with_it(notebook: Notebook):
+    notebook["x"] = np.zeros(6)
+    notebook["windows"] = sliding_window_view(notebook["x"], 3)
+    notebook["part"] = as_strided(notebook["x"][1:], (2, 2), (8, 16))[1:]
+    notebook.run("x[2] = 5; part[0, 1] = 7\nassert not windows.flags.writeable", "x", "part", "windows")
+    assert notebook["windows"].tolist() == [[0, 0, 5], [0, 5, 0], [5, 0, 7], [0, 7, 0]]
+    assert notebook["part"].tolist() == [[5, 7]]
+    assert all(in_segment(notebook, notebook[name]) for name in ("x", "windows", "part"))
 
 
 @pytest.mark.parametrize(

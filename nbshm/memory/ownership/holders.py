@@ -14,6 +14,7 @@ from itertools import filterfalse
 from types import CellType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
+from nbshm.memory.ownership.bases import is_link, root
 from nbshm.memory.ownership.reach import is_array
 from nbshm.memory.ownership.slots import Slots
 from nbshm.own_code import OWN_DIRECTORY
@@ -36,7 +37,7 @@ class Holders:
         ours = {id(_holder(mapping)) for mapping in known} | {id(arrays), id(owners)}
         self._found: dict[int, list[Any]] = {key: [] for key in owners}
         for container in _suspects(gc.get_objects()):
-            if _is_our_own(container):
+            if _is_our_own(container) or is_link(container):
                 continue
             for holder, array in _held_arrays(container):
                 if id(_root(array)) not in owners:
@@ -158,10 +159,7 @@ def _holder(mapping: Mapping[Any, Any]) -> Any:
 
 
 def _root(array: Any) -> Any:
-    """Return the array at the end of a chain of views."""
-    while is_array(array.base):
-        array = array.base
-    return array
+    return root(array, is_array)
 
 
 def _frames_of_last_error() -> Iterator[FrameType]:

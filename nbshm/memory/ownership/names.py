@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from nbshm.memory.ownership.bases import chain, is_link, root
 from nbshm.memory.ownership.extents import Range, address_of_first, extent
 from nbshm.memory.ownership.paths import names_of
 
@@ -30,7 +31,10 @@ class Binding:
 
 @dataclass(slots=True, kw_only=True)
 class Family:
-    """An array that owns its memory, and its views: members by id, each with its names, if it has any."""
+    """An array that owns its memory, and its views: members by id, each with its names, if it has any.
+
+    What links a view to the array is a member, too.
+    """
 
     owner: Any
     members: dict[int, Any]
@@ -80,13 +84,11 @@ class NotebookNames:
         if numpy is not None:
             families = _families((namespace, *histories), numpy.ndarray)
             baseline = _baseline(numpy)
-            self._families = {
-                id(family.owner): family for family in families if _holds_all(family, baseline, numpy.ndarray)
-            }
+            self._families = {id(family.owner): family for family in families if _holds_all(family, baseline)}
 
     def family_of(self, array: Any) -> Family | None:
         """Return the family that an array belongs to, if names are all that holds it."""
-        return self._families.get(id(_root(array, type(array))))
+        return self._families.get(id(root(array, lambda base: type(base) is type(array))))
 
     def values(self) -> Iterator[Any]:
         """Yield the values of the namespace."""
@@ -107,25 +109,18 @@ def _families(mappings: Iterable[Names], ndarray: type) -> list[Family]:
     for names in mappings:
         for name, value in list(names.items()):
             if type(value) is ndarray:
-                owner = _root(value, ndarray)
-                family = families.setdefault(id(owner), Family(owner=owner, members={id(owner): owner}))
-                family.members[id(value)] = value
+                views = chain(value, lambda base: type(base) is ndarray)
+                family = families.setdefault(id(views[-1]), Family(owner=views[-1], members={}))
+                family.members.update((id(view), view) for view in views)
                 family.bindings.setdefault(id(value), []).append(Binding(names=names, name=name))
     return list(families.values())
 
 
-def _root(array: Any, ndarray: type) -> Any:
-    """Return the array at the end of a chain of views; numpy keeps such chains short."""
-    while type(array.base) is ndarray:
-        array = array.base
-    return array
-
-
-def _holds_all(family: Family, baseline: int, ndarray: type) -> bool:
+def _holds_all(family: Family, baseline: int) -> bool:
     """Tell whether names, and being the base of another member, explain all references to the members."""
-    if not _owns_plain_memory(family.owner):
+    if not _owns_plain_memory(family.owner) or _reaches_beyond(family):
         return False
-    bases = Counter(id(member.base) for member in family.members.values() if type(member.base) is ndarray)
+    bases = Counter(id(member.base) for member in family.members.values())
     explained = {
         member: baseline + len(family.bindings.get(member, ())) + bases[member] for member in family.members
     }
@@ -142,6 +137,13 @@ def _owns_plain_memory(owner: Any) -> bool:
         and extent(owner)[0] == address_of_first(owner)
         and not weakref.getweakrefcount(owner)
     )
+
+
+def _reaches_beyond(family: Family) -> bool:
+    """Tell whether a view, which numpy was told the strides of, has memory that is not the array's."""
+    begin, end = family.address, family.address + family.nbytes
+    spans = [extent(member) for member in family.members.values() if is_link(member.base)]
+    return any(nbytes and not begin <= address <= address + nbytes <= end for address, nbytes in spans)
 
 
 def _references(members: dict[int, Any], member: int) -> int:

@@ -5,6 +5,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from nbshm.memory.ownership.names import NotebookNames
 
@@ -31,6 +32,30 @@ def test_an_owner_without_a_name_moves_with_its_views():
     namespace = {"x": base[:3], "y": base[2:]}
     del base
     assert is_movable(namespace)
+
+
+@pytest.mark.parametrize("kept", [["x", "windows", "part"], ["windows"], ["part"], ["x", "part"]])
+def test_windows_over_an_array_move_with_it(kept: list[str]):
+    windows = sliding_window_view(np.zeros(6), 3)
+    strided = as_strided(windows.base.base, (2, 3), (8, 16))
+    made = {"x": windows.base.base, "windows": windows, "strided": strided, "part": windows[::2]}
+    namespace = {name: made[name] for name in kept}
+    del windows, strided, made
+    assert is_movable(namespace, kept[0])
+    _held = [namespace[kept[-1]]]
+    assert not is_movable(namespace, kept[0])
+
+
+def test_what_links_a_view_to_its_array_is_to_be_held_by_that_alone():
+    namespace = {"x": np.zeros(6)}
+    namespace["windows"] = sliding_window_view(namespace["x"], 3)
+    _link = namespace["windows"].base
+    assert not is_movable(namespace)
+
+
+def test_an_array_with_a_view_that_reaches_beyond_it_stays():
+    array = np.zeros(6)
+    assert not is_movable({"x": array, "view": as_strided(array[:3], (9,), (8,))}, "view")
 
 
 def holders():
