@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
-from collections import UserDict
+from collections import UserDict, deque
 from collections.abc import Callable, Iterator
 from types import FunctionType, MappingProxyType, MemberDescriptorType
 from typing import Any, Literal
@@ -16,6 +17,8 @@ from nbshm.own_code import is_module_of_the_persons
 from nbshm.words import with_article
 
 _DEPTH = 12
+_MOST_LOOKED_AT = 10_000  # objects
+_MOST_TOLD = 3  # steps into a library's object: a longer path says nothing to who has not written it
 _REMEDIES = {
     "generator": ("is a live generator", "Make it inside the cell, or send a list."),
     "coroutine": ("is a coroutine", "Call the function inside the cell."),
@@ -77,13 +80,25 @@ class Unshareable(Unsendable):
 class Culprit:
     """The part of a value that can't be pickled: how it is reached, and what it raises.
 
-    `holder` is the library's object that it is an inner part of, with the path to it, if there is one.
+    `holder` is the library's object that it is an inner part of, with the path to it, if there is one;
+    `steps` is how many lead from there.
     """
 
     path: str
     value: Any
     error: Exception
     holder: tuple[str, Any] | None = None
+    steps: int = 0
+
+    @property
+    def is_buried(self) -> bool:
+        """Tell whether it is too deep inside of a library's object for its path to mean anything."""
+        return self.steps > _MOST_TOLD and not isinstance(self.error, Unshareable)
+
+    @property
+    def known_path(self) -> str:
+        """The path to it, or to the object that it is buried in."""
+        return self.holder[0] if self.holder is not None and self.is_buried else self.path
 
 
 def refusal(
@@ -97,7 +112,7 @@ def refusal(
     reason, remedy = explain(culprit)
     action: Literal["send", "share"] = "share" if isinstance(culprit.error, Unshareable) else "send"
     return CannotSend(
-        culprit.path, reason=reason, remedy=remedy, used=user if user != name else None, action=action
+        culprit.known_path, reason=reason, remedy=remedy, used=user if user != name else None, action=action
     )
 
 
@@ -133,7 +148,14 @@ def _culprit(
         except Exception as inner:  # noqa: BLE001, PERF203  # whatever pickling that part raises
             if _says_more(whole.error, inner):
                 continue
-            found = Culprit(path=whole.path + step, value=part, error=inner, holder=_holder(whole))
+            holder = _holder(whole)
+            found = Culprit(
+                path=whole.path + step,
+                value=part,
+                error=inner,
+                holder=holder,
+                steps=0 if holder is None else whole.steps + 1,
+            )
             return _culprit(found, again, is_whole, seen=seen)
     return whole
 
@@ -157,6 +179,20 @@ def _says_more(error: Exception, inner: Exception) -> bool:
     if not isinstance(error, Unsendable):
         return False
     return not isinstance(inner, Unsendable) or (error.as_a_whole and not inner.as_a_whole)
+
+
+def steps_to(part: Any, value: Any) -> str:
+    """Return how a part is reached from a value (`['a'][0].b`); nothing where no way is found."""
+    waiting, seen = deque([("", value)]), dict[int, Any]()
+    with contextlib.suppress(Exception):  # parts of foreign classes raise what they like
+        while waiting and len(seen) < _MOST_LOOKED_AT:
+            steps, found = waiting.popleft()
+            if found is part:
+                return steps
+            if id(found) not in seen:
+                seen[id(found)] = found
+                waiting.extend((steps + step, inner) for step, inner in parts(found))
+    return ""
 
 
 def parts(value: Any) -> Iterator[tuple[str, Any]]:
@@ -203,6 +239,11 @@ def _inner(value: Any) -> Iterator[tuple[str, Any]]:
 
 def explain(culprit: Culprit) -> tuple[str, str]:
     """Return the reason why a value cannot travel, a clause, and the remedy, a sentence."""
+    reason, remedy = _explained(culprit)
+    return f"deep inside, {reason}" if culprit.is_buried else reason, remedy
+
+
+def _explained(culprit: Culprit) -> tuple[str, str]:
     if isinstance(culprit.error, Unsendable):
         return culprit.error.reason, culprit.error.remedy_for(culprit.path)
     reason = reason_of(culprit.value, culprit.error)
@@ -210,14 +251,15 @@ def explain(culprit: Culprit) -> tuple[str, str]:
     known = _REMEDIES.get(str(attribute(type(culprit.value), "__name__")))
     if known is not None:
         reason, remedy = f"{_kind(culprit.value)} {known[0]}", known[1]
-    return reason, remedy if culprit.holder is None else _remedy_for_holder(*culprit.holder)
+    return reason, remedy if culprit.holder is None else _remedy_for_holder(culprit, *culprit.holder)
 
 
-def _remedy_for_holder(path: str, value: Any) -> str:
+def _remedy_for_holder(culprit: Culprit, path: str, value: Any) -> str:
     """Return the remedy for a value with a part of a library's own that can't travel."""
     kind = _kind(value)
     instead = "use the one of multiprocessing" if kind in _IN_MULTIPROCESSING else "make that inside the cell"
-    return f"It is part of {path}, {with_article(kind)}: {instead}."
+    part_of = "" if culprit.is_buried else f"part of {path}, "
+    return f"It is {part_of}{with_article(kind)}: {instead}."
 
 
 def reason_of(culprit: Any, error: Exception) -> str:

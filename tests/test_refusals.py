@@ -50,7 +50,7 @@ pools = [__import__("multiprocessing").get_context("spawn").Pool(1)]
 pools[0].terminate()
 pools[0].join()
 threads = __import__("concurrent.futures").futures.ThreadPoolExecutor(1)
-import argparse, queue, subprocess
+import argparse, logging.handlers, queue, subprocess
 class Task:
     def __init__(self, **parts): self.__dict__.update(parts)
 waiter = threading.Event()
@@ -60,6 +60,11 @@ child.wait()
 tasks = {"first": Task(child=child)}
 loader = torch.utils.data.DataLoader([1, 2], num_workers=1, persistent_workers=True)
 next(iter(loader))
+last = logging.NullHandler()
+last.lock, far = threading.Lock(), types.SimpleNamespace(log=last)
+for _ in range(3):
+    far.log = logging.handlers.MemoryHandler(1, target=far.log)
+    far.log.lock = None
 logging_loader = torch.utils.data.DataLoader(Task(log=handle))
 arguments = argparse.Namespace(log=handle)
 before = set(globals())
@@ -234,6 +239,13 @@ def refusing(shared_notebook: Kernel) -> Kernel:
                 "cannot send 'loader._iterator._sampler_iter' to the workers: generator is a live generator "
                 f"{LINE}. "
                 "It is part of loader, a torch.utils.data.dataloader.DataLoader: make that inside the cell."
+            ),
+        ),
+        (
+            "far",
+            (
+                f"cannot send 'far.log' to the workers: deep inside, {LOCK} {LINE}. "
+                "It is a logging.handlers.MemoryHandler: make that inside the cell."
             ),
         ),
         (

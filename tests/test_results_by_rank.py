@@ -160,6 +160,14 @@ def test_a_value_that_can_not_be_pickled_fails_its_rank_by_name(notebook: Kernel
     assert reply.error is not None
     assert f"the last expression can't come back to the notebook: {why} End the" in reply.error[1]
     assert "End the cell in ';'" in reply.error[1]
+    buried = (
+        "import logging.handlers, threading\nlog = logging.NullHandler()\nlog.lock = threading.Lock()\n"
+        "for _ in range(3):\n    log = logging.handlers.MemoryHandler(1, target=log)\n    log.lock = None\n"
+        "[log]"
+    )
+    reply = notebook.run(f"%%parallel nprocs=2\n{buried}")
+    assert reply.error is not None
+    assert "notebook: at [0], _thread.lock can't be pickled" in reply.error[1]
     reply = notebook.run("%%parallel nprocs=2\nimport multiprocessing\nmultiprocessing.Pipe()")
     assert reply.error is not None
     assert "notebook: at [0], it is an open connection, which ends with its rank." in reply.error[1]

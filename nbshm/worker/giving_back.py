@@ -56,4 +56,5 @@ def _why(value: Any, error: Exception, results: ResultPickling) -> str:
     """Say which part of a value can't be pickled, and why."""
     culprit = culprit_in("", value, error, results.try_out)
     reason = reason_of(culprit.value, culprit.error)
-    return f"at {culprit.path.strip()}, {reason}" if culprit.path else reason
+    path = culprit.known_path.strip()
+    return f"at {path}, {reason}" if path else reason

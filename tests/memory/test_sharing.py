@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import resource
 import sys
 import types
@@ -24,7 +25,12 @@ class Own:
         vars(self).update(attributes)
 
 
-Own.__module__ = "__main__"
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    array: np.ndarray
+
+
+Own.__module__ = Slotted.__module__ = "__main__"
 
 
 @pytest.fixture
@@ -33,7 +39,7 @@ def shared(notebook: Notebook):
     sharer = types.SimpleNamespace(
         segments=notebook.segments, mappings=lambda: [notebook.namespace, notebook.out]
     )
-    notebook.namespace.update(nbshm=nbshm, np=np, torch=torch, Own=Own)
+    notebook.namespace.update(nbshm=nbshm, np=np, torch=torch, Own=Own, Slotted=Slotted)
     with sharing_for(sharer):
         yield notebook
 
@@ -195,7 +201,7 @@ def test_an_array_that_something_else_holds_is_refused_with_who_holds_it(shared:
         sys.__dict__.pop("last_value", None)
         shared.namespace.pop("keep")
     remedy = "Share its copy(), or leave it to the parallel cell, which copies it in and back."
-    if holder in {"the list 'keep'", "the dict 'keep'"}:
+    if holder in {"the list 'keep'", "the dict 'keep'", "the Own 'keep'"}:
         remedy = "Use nbshm.share(keep), which moves it too."
     assert str(refused.value) == f"cannot share 'x': it is held by {holder} too. {remedy}"
     assert shared["x"] is array
@@ -204,11 +210,60 @@ def test_an_array_that_something_else_holds_is_refused_with_who_holds_it(shared:
 REFUSED = {
     "x = np.frombuffer(bytearray(8))": "its memory belongs to a bytearray",
     "x = torch.ones(3).numpy()": "its memory belongs to a torch.Tensor",
-    "x = np.ma.masked_array([1, 2])": r"it is held by the numpy\.ma.*MaskedArray 'x' \(no plain array\) too",
+    "x = np.ma.masked_array([1, 2])": "it is a numpy.ma.MaskedArray, and only plain arrays can be moved",
+    "x = np.rec.array([(1, 2)])": "it is a numpy.rec.recarray, and only plain arrays can be moved",
+    "r = np.rec.array([(1, 2)], names='a,b'); x = r.a": "its memory belongs to a numpy.rec.recarray",
     "x = torch.ones(3); view = x.numpy()": "a numpy array or another library looks at its memory",
     "x = torch.ones(3); view = torch.from_dlpack(x)": "something that can't be seen",
     "x = torch.ones(3, requires_grad=True) * 2": "it is part of an autograd graph, which can't",
 }
+
+
+CELL = "it to the parallel cell, which copies it in and back."
+INSIDE = {
+    "x = {'q': [np.ones(2), (np.ones(3),)]}": (
+        "x['q'][1][0]': it has no name of its own, but is held by a tuple. "
+        f"Use a list in the place of the tuple, or leave {CELL}"
+    ),
+    "x = (np.ones(3), 1)": (
+        "x[0]': it has no name of its own, but is held by the tuple 'x'. "
+        f"Use a list in the place of the tuple, or leave {CELL}"
+    ),
+    "a = np.ones(3); x = [(a,)]": (
+        f"a': it is held by a tuple too. Use a list in the place of the tuple, or leave {CELL}"
+    ),
+    "x = [np.ones(3)]; keep = (lambda y: lambda: y)(x[0])": (
+        f"x[0]': it is held by a closure too. Put its copy() there, or leave {CELL}"
+    ),
+    "x = Own(y=Slotted(np.ones(3)))": (
+        f"x.y.array': it has no name of its own, but is held by a Slotted. Leave {CELL}"
+    ),
+    "x = [{'k': torch.ones(3)}]; view = x[0]['k'].numpy()": (
+        "x[0]['k']': a numpy array or another library looks at its memory. "
+        f"Put its clone() there, or leave {CELL}"
+    ),
+    "x = [np.rec.array([(1, 2)])]": (
+        f"x[0]': it is a numpy.rec.recarray, and only plain arrays can be moved. Leave {CELL}"
+    ),
+    "base = np.ones(6); keep = [base]; x = [np.lib.stride_tricks.sliding_window_view(base, 3)]": (
+        "x[0]': it is held by the list 'keep' too. Use nbshm.share(keep), which moves it too."
+    ),
+}
+
+
+@pytest.mark.parametrize("source", INSIDE)
+def test_what_cannot_be_shared_inside_of_something_is_named_by_its_path(shared: Notebook, source: str):
+    run(shared, source)
+    with pytest.raises(nbshm.CannotSend) as refused:
+        run(shared, "nbshm.share(x)")
+    assert str(refused.value) == f"cannot share '{INSIDE[source]}"
+
+
+def test_what_is_noted_while_holders_are_looked_for_is_none_of_them(shared: Notebook):
+    run(shared, "x = np.ones(3); r, s = x.view(np.recarray), x.view(np.recarray)")
+    with pytest.raises(nbshm.CannotSend) as refused:
+        run(shared, "nbshm.share(x)")
+    assert "list" not in str(refused.value)
 
 
 @pytest.mark.parametrize("source", REFUSED)

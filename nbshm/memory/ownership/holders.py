@@ -14,8 +14,8 @@ from itertools import filterfalse
 from types import CellType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
-from nbshm.memory.ownership.bases import is_link, root
-from nbshm.memory.ownership.reach import is_array
+from nbshm.memory.ownership.bases import chain, is_link, root
+from nbshm.memory.ownership.reach import is_array, is_own, is_plain_array
 from nbshm.memory.ownership.slots import Slots
 from nbshm.own_code import OWN_DIRECTORY
 from nbshm.words import listed, with_article
@@ -32,11 +32,12 @@ class Holders:
 
     def __init__(self, arrays: Sequence[Any], known: Sequence[Mapping[Any, Any]]) -> None:
         self._namespace = known[0]
+        objects = gc.get_objects()  # before there are lists here of what was found
         owners = {id(owner): owner for owner in map(_root, arrays)}
         self._named = {id(_root(value)) for mapping in known for _, value in _arrays_in(mapping)}
         ours = {id(_holder(mapping)) for mapping in known} | {id(arrays), id(owners)}
         self._found: dict[int, list[Any]] = {key: [] for key in owners}
-        for container in _suspects(gc.get_objects()):
+        for container in _suspects(objects):
             if _is_our_own(container) or is_link(container):
                 continue
             for holder, array in _held_arrays(container):
@@ -44,19 +45,22 @@ class Holders:
                     continue
                 if id(holder) not in ours:
                     self._found[id(_root(array))].append(holder)
-                elif type(array) is not sys.modules["numpy"].ndarray:
+                elif not is_plain_array(array):
                     self._found[id(_root(array))].append(array)  # its name can't be bound to another
 
     def in_words(self, array: Any, *, told_of: str | None = None) -> str:
         """Return why an array can't be moved, as a clause about what is known by the name `told_of`."""
+        views = (each for each in chain(array, is_array) if is_array(each))
+        odd = next((each for each in views if not is_plain_array(each)), None)
+        if odd is array:
+            return f"it is a {_name(type(odd))}, and only plain arrays can be moved"
+        if odd is not None:
+            return f"its memory belongs to a {_name(type(odd))}"
         owner = _root(array)
-        kind = type(owner)
-        if kind is not sys.modules["numpy"].ndarray:
-            return f"it is a {_name(kind)}, and only plain arrays can be moved"
         if owner.base is not None:
             base = owner.base.obj if type(owner.base) is memoryview else owner.base
             return f"its memory belongs to a {_name(type(base))}"
-        holders = [self._describe(holder) for holder in self._found[id(owner)]]
+        holders = [self._describe(holder) for holder in self.of(owner)]
         held_by = listed(list(dict.fromkeys(holders))) or _NAMELESS
         if id(owner) not in self._named:
             return f"it has no name of its own, but is held by {held_by}"
@@ -66,12 +70,19 @@ class Holders:
         return f"it is held by {held_by} too"
 
     def name_of_holder(self, array: Any) -> str | None:
-        """Return the name of the list or dictionary that alone holds an array beside names, if one does."""
-        holders = {id(holder): holder for holder in self._found[id(_root(array))]}
-        if len(holders) != 1 or type(next(iter(holders.values()))) not in {list, dict, deque}:
+        """Return the name of what alone holds an array beside names: a list, a dictionary, an own object."""
+        holders = {id(holder) for holder in self.of(array)}
+        if len(holders) != 1:
             return None
-        names = [name for name, value in self._namespace.items() if id(value) in holders]
-        return next((name for name in names if not str(name).startswith("_")), None)
+        own = ((name, value) for name, value in self._namespace.items() if not str(name).startswith("_"))
+        names = (
+            name for name, value in own if _follows(value) and {id(value), id(_attributes(value))} & holders
+        )
+        return next(names, None)
+
+    def of(self, array: Any) -> list[Any]:
+        """Return all that holds an array, but for what is known; of attributes their dictionary or object."""
+        return self._found[id(_root(array))]
 
     def _names_for(self, owner: Any) -> list[str]:
         """Return the person's names for an array and its views."""
@@ -109,6 +120,12 @@ class Holders:
             if value is holder and isinstance(name, str) and not name.startswith("_"):
                 return f"the {kind} '{name}'"
         return with_article(kind)
+
+
+def _follows(value: Any) -> bool:
+    """Tell whether what holds arrays can be given others in their place, as far as is sure."""
+    kind = type(value)
+    return kind in {list, dict, deque} or (is_own(kind) and type(_attributes(value)) is dict)
 
 
 def _arrays_in(mapping: Mapping[Any, Any]) -> list[tuple[Any, Any]]:

@@ -117,6 +117,12 @@ def is_array(value: Any) -> bool:
     return is_array_kind(type(value))
 
 
+def is_plain_array(value: Any) -> bool:
+    """Tell whether a value is an array of numpy's own class, which alone can be moved."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and type(value) is numpy.ndarray
+
+
 def is_array_kind(kind: type) -> bool:
     """Tell whether a class is one of arrays."""
     numpy = sys.modules.get("numpy")
