@@ -96,6 +96,7 @@ class Body:
 
     `cell` is the whole cell as the person sees it, for tracebacks. `is_call`: it is no text of the person's,
     but calls a function, whose value need not be sendable. `daemon`: its process may have no children.
+    `interactivity` is IPython's word for which values of expressions are shown, or are the result.
     """
 
     source: str
@@ -103,6 +104,7 @@ class Body:
     origin: Origin
     is_call: bool = False
     daemon: bool = False
+    interactivity: str = "last_expr"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

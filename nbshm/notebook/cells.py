@@ -30,7 +30,12 @@ def current_body(source: str, line: str, shell: InteractiveShell, numbers: Mappi
     first, number = line_of_body(raw, source), running_cell(shell, numbers)
     if first is None or filename is None:
         raw, first, filename = f"{_MAGIC} {line}\n{source}", 2, f"<{_MAGIC} called in In [{number}]>"
-    return Body(source=source, cell=raw, origin=Origin(filename=filename, line=first, cell=number))
+    return Body(
+        source=source,
+        cell=raw,
+        origin=Origin(filename=filename, line=first, cell=number),
+        interactivity=shell.ast_node_interactivity,
+    )
 
 
 def running_cell(shell: InteractiveShell, numbers: Mapping[str, int]) -> int:

@@ -208,6 +208,7 @@ class WorkerShell(InteractiveShell):
         try:
             if self.level != IN_BODY:
                 return bool(await super().run_code(code_obj, result, async_=async_))
+            self.displayhook.show_earlier()
             if async_:
                 await eval(code_obj, self.user_global_ns, self.user_ns)  # noqa: S307  # the body is to be run
             else:
@@ -227,6 +228,7 @@ class WorkerShell(InteractiveShell):
     def prepare(self, body: Body) -> str:
         """Return the text to execute for a body; its lines will be called by their numbers in the cell."""
         text = at_its_line(body)
+        self.ast_node_interactivity = body.interactivity
         self.compile.name(text, body.origin.filename)
         if body.origin.cell is not None:
             self.execution_count = body.origin.cell

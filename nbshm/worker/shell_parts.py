@@ -43,7 +43,14 @@ class LastValue(DisplayHook):
         if self.shell.level > IN_BODY:
             display(result)
         else:
+            self.show_earlier()
             self.shell.value = result
+
+    def show_earlier(self) -> None:
+        """Show the value that is kept: another statement follows, where more than the last one are shown."""
+        value, self.shell.value = self.shell.value, None
+        if value is not None:
+            display(value)
 
 
 class Leave(ExitAutocall):

@@ -46,13 +46,21 @@ def captured(number: int) -> Any:
 
 
 def run(
-    cell: str, *, line: int, number: int | None, namespace: dict[str, Any], mark: str | None, **more: Any
+    cell: str,
+    *,
+    line: int,
+    number: int | None,
+    namespace: dict[str, Any],
+    mark: str | None,
+    interactivity: str = "last_expr",
+    **more: Any,
 ) -> Any:
     module = types.ModuleType("__main__")
     vars(module).update(namespace)
     sys.modules["__main__"] = module
     origin = Origin(filename="/tmp/ipykernel_1/77.py", line=line, cell=number)  # noqa: S108  # as ipykernel names cells; nothing is there
-    body = Body(source="\n".join(cell.split("\n")[line - 1 :]), cell=cell, origin=origin)
+    source = "\n".join(cell.split("\n")[line - 1 :])
+    body = Body(source=source, cell=cell, origin=origin, interactivity=interactivity)
     events: list[Any] = []
     with captured(1) as out, captured(2) as err:
         voice = Voice(rank=1, say=events.append, token=mark)

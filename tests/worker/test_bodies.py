@@ -40,6 +40,21 @@ def test_the_value_is_not_shown(server):
     assert (reply.out, reply.err, reply.events) == (b"", b"", [])
 
 
+@pytest.mark.parametrize(
+    ("interactivity", "shown", "value"),
+    [("all", ["1", "2"], 3), ("last", [], 3), ("last_expr", [], 3), ("none", [], None)],
+)
+def test_values_are_shown_as_the_notebook_shows_them(server, interactivity, shown, value):
+    reply = server.run("1\nx = 5\nif x:\n    2\nx - 2", interactivity=interactivity)
+    assert ([event.data["text/plain"] for event in reply.events], reply.end) == (shown, value)
+
+
+def test_values_in_a_last_statement_are_shown_before_the_last_of_them(server):
+    reply = server.run("for i in (1, 2):\n    i", interactivity="last")
+    assert ([event.data["text/plain"] for event in reply.events], reply.end) == (["1"], 2)
+    assert server.run("x = 4", interactivity="last_expr_or_assign").end == 4
+
+
 def test_libraries_see_that_nobody_types_here(server):
     assert server.run("import sys\nhasattr(sys, 'ps1')").end is False
 
