@@ -6,8 +6,9 @@ And to which of its names and attributes it adds: `total += x`, `total = total +
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 # Methods by which the built-in containers are changed in place.
@@ -16,8 +17,8 @@ _CHANGING = frozenset(
 )
 _INDEXERS = frozenset({"loc", "iloc", "at", "iat"})
 
-Step: TypeAlias = tuple[Literal["item", "attribute", "any item"], object]
-"""How a part is reached: by its key, by its name, or by a key that only running the code would tell."""
+Step: TypeAlias = tuple[Literal["item", "attribute", "any item", "each"], object]
+"""How a part is reached: by its key, its name, a key that only running the code would tell, or a loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,10 @@ class Write:
 
     With `binds` the name itself is bound to something made of its value.
 
-    `updates` leads on to the item that is updated in place, if it can be: by `+=`, not by `=`.
+    `updates` leads on to the item that is updated in place, if it can be: by `+=`, not by `=`. `uses_result`:
+    it is a call whose value is used, so that it may change nothing. `looped` is the number of steps to what a
+    loop goes through, if it is the loop's variable that the code calls it by; `text` is then how that is
+    called.
     """
 
     name: str
@@ -34,14 +38,22 @@ class Write:
     text: str
     updates: Step | None = None
     binds: bool = False
+    uses_result: bool = False
+    looped: int | None = None
 
 
 def writes(tree: ast.Module) -> list[Write]:
     """Return the writes of a cell: `x[i] = ...`, `x.loc[i] = ...`, `x.a.append(...)`, `x.a += ...`."""
     nodes = list(ast.walk(tree))
     updated = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
-    into = [write for node in nodes for write in _writes(node, is_updated=id(node) in updated)]
-    return [*into, *_added_to(tree)]
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    into = [
+        write
+        for node in nodes
+        for write in _writes(node, is_updated=id(node) in updated, is_alone=id(node) in alone)
+    ]
+    loops = _loops(tree, nodes)
+    return [_through_loops(write, loops) for write in [*into, *_added_to(tree)]]
 
 
 def _added_to(node: ast.AST) -> Iterator[Write]:
@@ -60,16 +72,17 @@ def _added_to(node: ast.AST) -> Iterator[Write]:
         yield from _added_to(child)
 
 
-def _writes(node: ast.AST, *, is_updated: bool) -> Iterator[Write]:
+def _writes(node: ast.AST, *, is_updated: bool, is_alone: bool) -> Iterator[Write]:
     match node:
         case ast.Subscript(value=into, slice=key, ctx=ast.Store() | ast.Del()):
             yield from _into(_without_indexer(into), updates=_item(key) if is_updated else None)
         case ast.Call(func=ast.Attribute(value=into, attr=method), keywords=keywords):
-            if method in _CHANGING or any(map(_says_in_place, keywords)):
-                yield from _into(into)
+            in_place = any(map(_says_in_place, keywords))
+            if method in _CHANGING or in_place:
+                yield from _into(into, uses_result=not (is_alone or in_place))
 
 
-def _into(node: ast.expr, *, updates: Step | None = None) -> Iterator[Write]:
+def _into(node: ast.expr, *, updates: Step | None = None, uses_result: bool = False) -> Iterator[Write]:
     steps: list[Step] = []
     inner = node
     while not isinstance(inner, ast.Name):
@@ -81,7 +94,13 @@ def _into(node: ast.expr, *, updates: Step | None = None) -> Iterator[Write]:
             case _:
                 return
         inner = whole
-    yield Write(name=inner.id, steps=tuple(reversed(steps)), text=ast.unparse(node), updates=updates)
+    yield Write(
+        name=inner.id,
+        steps=tuple(reversed(steps)),
+        text=ast.unparse(node),
+        updates=updates,
+        uses_result=uses_result,
+    )
 
 
 def _item(key: ast.expr) -> Step:
@@ -98,3 +117,64 @@ def _says_in_place(keyword: ast.keyword) -> bool:
         case ast.keyword(arg="inplace", value=ast.Constant(value=True)):
             return True
     return False
+
+
+_Loops: TypeAlias = dict[str, tuple[ast.expr, Step]]
+"""What each loop's variable goes through, and the step from there to its values."""
+
+_PASSING_ON = frozenset({"claim", "list", "progress", "reversed", "sorted", "tqdm", "tuple"})
+
+
+def _loops(tree: ast.Module, nodes: Iterable[ast.AST]) -> _Loops:
+    """Return the loops of a cell, outside of definitions, whose variable nothing else binds."""
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    bound = Counter(name.id for name in names if not isinstance(name.ctx, ast.Load))
+    loops = dict(loop for node in _outside_definitions(tree) for loop in _of_loop(node))
+    return {name: loop for name, loop in loops.items() if bound[name] == 1}
+
+
+def _outside_definitions(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        for child in ast.iter_child_nodes(node):
+            yield from _outside_definitions(child)
+
+
+def _of_loop(node: ast.AST) -> Iterator[tuple[str, tuple[ast.expr, Step]]]:
+    if isinstance(node, (ast.For, ast.AsyncFor)):
+        yield from _items(node.target, node.iter)
+
+
+def _items(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[str, tuple[ast.expr, Step]]]:
+    """Yield the variables that a loop over this binds, where it is plain what to."""
+    match target, iterable:
+        case ast.Name(id=name), ast.Name() | ast.Attribute() | ast.Subscript():
+            yield name, (iterable, ("each", None))
+        case ast.Name(id=name), ast.Call(func=ast.Attribute(value=whole, attr="values"), args=[]):
+            yield name, (whole, ("any item", None))
+        case (
+            ast.Tuple(elts=[_, ast.Name(id=name)]),
+            ast.Call(func=ast.Attribute(value=whole, attr="items"), args=[]),
+        ):
+            yield name, (whole, ("any item", None))
+        case ast.Tuple(elts=[_, inner]), ast.Call(func=ast.Name(id="enumerate"), args=[whole, *_]):
+            yield from _items(inner, whole)
+        case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="zip"), args=iterables):
+            for each, whole in zip(targets, iterables, strict=False):
+                yield from _items(each, whole)
+        case _, ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=[whole, *_]):
+            if called in _PASSING_ON:
+                yield from _items(target, whole)
+
+
+def _through_loops(write: Write, loops: _Loops) -> Write:
+    """Return a write into a loop's variable as one into what the loop goes through."""
+    if write.name not in loops or write.binds:
+        return write
+    iterable, step = loops[write.name]
+    rest = {name: loop for name, loop in loops.items() if name != write.name}
+    for into in _into(iterable):
+        steps = (*into.steps, step, *write.steps)
+        found = replace(write, name=into.name, steps=steps, text=into.text, looped=len(into.steps))
+        return _through_loops(found, rest)
+    return write

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import array
 import collections
+import ctypes
+import datetime as dt
+import numbers
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from nbshm.attributes import followed
 from nbshm.definitions.writes import Step, Write
 from nbshm.own_code import is_module_of_the_persons
 
@@ -20,13 +24,19 @@ _MAPPINGS = frozenset({dict, collections.Counter, collections.defaultdict, colle
 _SEQUENCES = frozenset({list, tuple, collections.deque})
 _OTHERS = frozenset({set, bytearray, array.array})
 _CONSTANTS = frozenset({bool, int, float, complex, str, bytes, frozenset})
-_OF_LIBRARIES = {"pandas": ("DataFrame", "Series"), "xarray": ("DataArray", "Dataset")}
+_TIMES = (dt.date, dt.timedelta)  # pandas' are derived from these
+_OF_LIBRARIES = {
+    "pandas": ("DataFrame", "Series"),
+    "polars": ("DataFrame", "Series"),
+    "xarray": ("DataArray", "Dataset"),
+}
+_IN_MEMORY = frozenset({"MemoryStore", "KVStore"})  # where a zarr array is when it is in no file
 _MOST_ITEMS = 100  # of a container are looked at for the one that the code means
 
 
 def private_writes(writes: Iterable[Write], namespace: Mapping[str, Any]) -> dict[str, str]:
     """Return into what is written that is private, as the code calls it, and of what kind that is."""
-    found = dict(found for write in writes for found in _private(write, namespace))
+    found = dict(filter(None, (_told(write, namespace) for write in writes)))
     return {text: kind for text, kind in found.items() if not _is_in_another(text, found)}
 
 
@@ -34,24 +44,34 @@ def _is_in_another(text: str, found: Iterable[str]) -> bool:
     return any(text.startswith((f"{other}[", f"{other}.")) for other in found)
 
 
-def _private(write: Write, namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield how to call what a write goes into, and its kind, if each rank has its own of it."""
-    values, text = [namespace.get(write.name)], write.name
+def _told(write: Write, namespace: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return how to call what a write goes into, and its kind, if each rank has its own of it."""
+    found = _private(write, namespace)
+    if found is None or write.looped is None:
+        return found
+    values = [namespace.get(write.name)]
+    for step in write.steps[: write.looped]:
+        values = _follow_all(values, step)
+    return write.text, _common(map(_kind_of_container, values)) or found[1]
+
+
+def _private(write: Write, namespace: Mapping[str, Any]) -> tuple[str, str] | None:
+    values, text, in_module = [namespace.get(write.name)], write.name, False
     for step in write.steps:
+        parts = _follow_all(values, step)
         whole = _common(map(_kind_of_whole, values))
-        if whole is not None:
-            yield text, whole
-            return
-        parts = [part for value in values for part in _follow(value, step)]
+        if whole is not None and not parts:
+            return None if write.uses_result else (text, whole)
         if not parts and {type(value) for value in values} == {collections.defaultdict}:
-            yield text, collections.defaultdict.__name__  # makes the part, in the rank's copy
-            return
+            return text, collections.defaultdict.__name__  # makes the part, in the rank's copy
+        in_module = in_module or any(map(_is_module_of_the_persons, values))
         values, text = parts, write.text
-    kind = _common(
-        _kind_of_whole(value) or _kind_of_container(value) or _kind_of_constant(value) for value in values
-    )
-    if kind is not None and not _updates_memory(write, values):
-        yield text, kind
+    if in_module:  # imported afresh, with the arrays that it has
+        kind = _common(_kind(value) or _kind_of_memory(value) for value in values)
+        return None if kind is None else (text, kind)
+    kind = _common(map(_kind, values))
+    makes_another = write.uses_result and _common(map(_kind_of_whole, values))
+    return None if kind is None or makes_another or _updates_memory(write, values) else (text, kind)
 
 
 def _updates_memory(write: Write, values: Iterable[Any]) -> bool:
@@ -67,12 +87,16 @@ def _common(kinds: Iterable[str | None]) -> str | None:
     return found[0] if found and None not in found else None
 
 
+def _follow_all(values: Iterable[Any], step: Step) -> list[Any]:
+    return [part for value in values for part in _follow(value, step)]
+
+
 def _follow(value: Any, step: Step) -> Iterator[Any]:
     """Yield what a step may lead to from a value."""
     how, key = step
     kind = type(value)
     home = _home(value if issubclass(kind, type) else kind)
-    is_own = is_module_of_the_persons(home) or kind is SimpleNamespace
+    is_own = is_module_of_the_persons(home) or kind is SimpleNamespace or _is_module_of_the_persons(value)
     attributes = getattr(value, "__dict__", {}) if is_own else {}
     match how:
         case "attribute" if key in attributes:
@@ -83,22 +107,49 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
             yield value[key]
         case "any item" if kind in _MAPPINGS:
             yield from list(dict.values(value))[:_MOST_ITEMS]
-        case "any item" if kind in _SEQUENCES:
+        case "any item" | "each" if kind in _SEQUENCES:
             yield from list(value)[:_MOST_ITEMS]
         case _:
             pass
 
 
+def _is_module_of_the_persons(value: Any) -> bool:
+    """Tell whether it is a module of a file of the person's."""
+    name = vars(value).get("__name__") if issubclass(type(value), ModuleType) else None
+    return name != "__main__" and is_module_of_the_persons(name)
+
+
+def _kind(value: Any) -> str | None:
+    """Name the kind of a value that each rank has a copy of."""
+    return _kind_of_whole(value) or _kind_of_container(value) or _kind_of_constant(value)
+
+
 def _kind_of_whole(value: Any) -> str | None:
     """Name the kind of a value all of which is private, whatever is in it."""
     kind = type(value)
-    if kind.__name__ in _OF_LIBRARIES.get(_home(kind).partition(".")[0], ()):
-        return kind.__name__
-    if _home(kind).startswith("scipy.sparse."):
-        return kind.__name__
     numpy = sys.modules.get("numpy")
-    is_array = numpy is not None and issubclass(kind, numpy.ndarray)
-    return "object array" if is_array and value.dtype.hasobject else None
+    if numpy is not None and issubclass(kind, numpy.ndarray):
+        return "object array" if value.dtype.hasobject else None
+    is_private = any(map(_is_frame_kind, kind.__mro__)) or _is_own_ctypes(value) or _is_zarr_in_memory(value)
+    return kind.__name__ if is_private else None
+
+
+def _is_frame_kind(kind: type) -> bool:
+    home = _home(kind)
+    library = home.partition(".")[0]
+    return kind.__name__ in _OF_LIBRARIES.get(library, ()) or home.startswith("scipy.sparse.")
+
+
+def _is_own_ctypes(value: Any) -> bool:
+    """Tell whether it is an array or structure of ctypes in its own memory; multiprocessing's is shared."""
+    is_one = issubclass(type(value), (ctypes.Array, ctypes.Structure, ctypes.Union))
+    return is_one and bool(value._b_needsfree_)  # documented under this name
+
+
+def _is_zarr_in_memory(value: Any) -> bool:
+    if _home(type(value)).partition(".")[0] != "zarr":
+        return False
+    return type(followed(value, ["store"])).__name__ in _IN_MEMORY
 
 
 def _home(kind: type) -> str:
@@ -112,8 +163,17 @@ def _kind_of_container(value: Any) -> str | None:
 
 def _kind_of_constant(value: Any) -> str | None:
     """Name the kind of a value that never changes: what is made of it is another one."""
-    kind = type(value)
-    return kind.__name__ if kind in _CONSTANTS else None
+    kind, numpy = type(value), sys.modules.get("numpy")
+    is_scalar = numpy is not None and issubclass(kind, numpy.generic) and not issubclass(kind, numpy.void)
+    is_constant = kind in _CONSTANTS or is_scalar or issubclass(kind, (numbers.Number, *_TIMES))
+    return kind.__name__ if is_constant else None
+
+
+def _kind_of_memory(value: Any) -> str | None:
+    """Name the kind of an array or a tensor, unless it is a file's."""
+    numpy = sys.modules.get("numpy")
+    is_of_file = numpy is not None and issubclass(type(value), numpy.memmap)
+    return type(value).__name__ if _is_memory(value) and not is_of_file else None
 
 
 def _is_memory(value: Any) -> bool:

@@ -41,3 +41,45 @@ def test_a_write_knows_the_way_to_what_it_writes_into_and_what_it_updates():
     assert writes(ast.parse("x['a'][i].b[0] += 1")) == [
         Write(name="x", steps=steps, text=text, updates=("item", 0))
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "steps", "text"),
+    [
+        ("for x in y: x['k'] = 1", "y", (("each", None),), "y"),
+        ("for x in y.z[0]: x['k'] += 1", "y", (("attribute", "z"), ("item", 0), ("each", None)), "y.z[0]"),
+        ("for x in y.values(): x.append(1)", "y", (("any item", None),), "y"),
+        (
+            "for k, x in nbshm.claim(y.items()): x.n.add(1)",
+            "y",
+            (("any item", None), ("attribute", "n")),
+            "y",
+        ),
+        ("for i, x in enumerate(tqdm(y)): x['k'] = 1", "y", (("each", None),), "y"),
+        ("for i, (w, x) in enumerate(zip(v, y)): x['k'] = 1", "y", (("each", None),), "y"),
+        ("for row in y:\n    for x in row: x['k'] = 1", "y", (("each", None), ("each", None)), "y"),
+    ],
+)
+def test_a_write_into_a_loops_variable_is_one_into_what_it_goes_through(source, name, steps, text):
+    (write,) = writes(ast.parse(source))
+    assert (write.name, write.steps, write.text, write.looped is None) == (name, steps, text, False)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for x in y:\n    x = dict(x)\n    x['k'] = 1",
+        "for x in f(y): x['k'] = 1",
+        "for x, in y: x['k'] = 1",
+        "def f():\n    for x in y: x['k'] = 1",
+        "for x in x: x['k'] = 1",
+        "for x in y: pass\nfor x in z: x['k'] = 1",
+    ],
+)
+def test_a_variable_that_may_be_anything_is_called_by_its_own_name(source):
+    assert [write.name for write in writes(ast.parse(source))] == ["x"]
+
+
+def test_a_call_knows_whether_its_value_is_used():
+    used = [write.uses_result for write in writes(ast.parse("x.add(1); y = x.add(1); y = x.f(inplace=True)"))]
+    assert used == [False, True, False]

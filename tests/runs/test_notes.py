@@ -13,6 +13,7 @@ from kernels import Kernel
         ("found = {}", "found[rank] = 1", "a dict"),
         ("found = set()", "found.add(rank)", "a set"),
         ("found = 0", "for i in nbshm.claim(range(4)): found += i", "an int"),
+        ("import numpy as np; found = np.float64(0)", "found += rank", "a float64"),
         ("import numpy as np; found = np.array([None, None])", "found[rank] = 1", "an object array"),
         (
             "import pandas as pd; found = pd.DataFrame({'a': [1, 2]})",
@@ -36,6 +37,15 @@ def test_how_to_get_private_writes_back_is_told_by_name(shared_notebook: Kernel)
     reply = shared_notebook.run("%%parallel nprocs=2 out=total\nfound[rank] = 1\ntotal += 1\nfound").check()
     assert reply.text.strip() == "[{0: 1}, {1: 1}]", "what comes back needs no word"
     assert shared_notebook.value("total") == [1, 1]
+
+
+def test_writes_into_the_variable_of_a_loop_are_told_by_what_it_goes_through(shared_notebook: Kernel) -> None:
+    shared_notebook.run("records = [{'n': 1}, {'n': 2}]").check()
+    body = "for record in nbshm.claim(records): record['n'] += 1"
+    text = shared_notebook.run(f"%%parallel nprocs=2\n{body}").check().text
+    assert "What the cell writes into records (a list) stays in the ranks. To get it back, " in text
+    assert "end the cell in records," in text
+    assert "nbshm:" not in shared_notebook.run(f"%%parallel nprocs=2\n{body}\nrecords").check().text
 
 
 def test_writes_that_are_shared_need_no_word(shared_notebook: Kernel) -> None:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import array
 import ast
+import ctypes
+import datetime as dt
+import multiprocessing
+import sys
 from collections import defaultdict, deque
+from decimal import Decimal
+from fractions import Fraction
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import torch
 
 from nbshm.definitions.writes import writes
 from nbshm.runs.private_writes import private_writes
@@ -105,3 +113,115 @@ def test_a_write_into_what_each_rank_has_a_copy_of_is_private(source, private):
 )
 def test_a_write_into_what_is_shared_or_unknown_is_not(source):
     assert private_writes(writes(ast.parse(source)), NAMESPACE) == {}
+
+
+class OwnFrame(pd.DataFrame):
+    pass
+
+
+NUMBERS = [
+    np.float64(1),
+    np.int64(1),
+    np.datetime64("2020-01-01"),
+    Decimal(1),
+    Fraction(1, 2),
+    pd.Timestamp(0),
+    pd.Timedelta(1),
+    dt.timedelta(1),
+    dt.date(2020, 1, 1),
+]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: type(number).__name__)
+def test_adding_to_a_number_of_any_library_is_private(number):
+    kind = type(number).__name__
+    assert private_writes(writes(ast.parse("total += x")), {"total": number}) == {"total": kind}
+    assert private_writes(writes(ast.parse("box.total += x")), {"box": SimpleNamespace(total=number)}) == {
+        "box.total": kind
+    }
+
+
+def test_adding_to_a_row_of_a_structured_array_or_to_what_is_no_number_is_not():
+    rows = np.zeros(2, dtype=[("a", float)])
+    found = private_writes(writes(ast.parse("row += x; any += x")), {"row": rows[0], "any": object()})
+    assert found == {}
+
+
+def test_frames_of_derived_classes_are_private_and_arrays_that_are_set_on_them_are_not():
+    frame = OwnFrame({"a": [1.0, 2.0]})
+    frame.__dict__["extra"] = np.zeros(2)
+    assert private_writes(writes(ast.parse("frame.loc[0, 'a'] = 1")), {"frame": frame}) == {
+        "frame": "OwnFrame"
+    }
+    OwnFrame.__module__ = "__main__"
+    assert private_writes(writes(ast.parse("frame['a'] = 1")), {"frame": frame}) == {"frame": "OwnFrame"}
+    assert private_writes(writes(ast.parse("frame.extra[0] = 1")), {"frame": frame}) == {}
+
+
+def test_what_a_frame_returns_may_be_another_one():
+    found = private_writes(writes(ast.parse("y = frame.add(1); z = frame.a.add(1)")), NAMESPACE)
+    assert found == {}
+
+
+def test_arrays_and_structures_of_ctypes_are_private_but_for_shared_ones():
+    class Point(ctypes.Structure):
+        _fields_ = (("x", ctypes.c_int),)
+
+    names = {"own": (ctypes.c_int * 3)(), "point": Point(), "raw": multiprocessing.RawArray("i", 3)}
+    found = private_writes(writes(ast.parse("own[0] = 1; point.x += 1; raw[0] = 1")), names)
+    assert found == {"own": "c_int_Array_3", "point": "Point"}
+
+
+def test_frames_of_polars_are_private():
+    polars = pytest.importorskip("polars")
+    names = {"frame": polars.DataFrame({"a": [1]})}
+    assert private_writes(writes(ast.parse("frame[0, 'a'] = 1")), names) == {"frame": "DataFrame"}
+    assert private_writes(writes(ast.parse("other = frame.update(frame)")), names) == {}
+
+
+def test_arrays_of_zarr_are_private_unless_they_are_in_a_file(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    names = {
+        "memory": zarr.zeros((2,)),
+        "file": zarr.open(str(tmp_path / "file"), mode="w", shape=(2,)),
+    }
+    assert private_writes(writes(ast.parse("memory[0] = 1; file[0] = 1")), names) == {"memory": "Array"}
+
+
+def test_all_that_a_local_module_has_is_private(tmp_path, monkeypatch):
+    module = ModuleType("conf")
+    module.__file__ = str(tmp_path / "conf.py")
+    module.TABLE, module.items, module.array, module.count = {}, [np.zeros(2)], np.zeros(2), 0
+    module.tensor = torch.zeros(2)
+    module.file = np.memmap(tmp_path / "file", mode="w+", shape=2)
+    monkeypatch.setitem(sys.modules, "conf", module)
+    source = "c.TABLE[0] = c.items[0][1] = c.array[0] = c.tensor[0] = c.file[0] = 1; c.count += 1"
+    assert private_writes(writes(ast.parse(source)), {"c": module}) == {
+        "c.TABLE": "dict",
+        "c.items[0]": "ndarray",
+        "c.array": "ndarray",
+        "c.tensor": "Tensor",
+        "c.count": "int",
+    }
+
+
+def test_modules_of_libraries_are_left_alone():
+    assert private_writes(writes(ast.parse("sys.path[0] = 1; sys.path.append(1)")), {"sys": sys}) == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "private"),
+    [
+        ("for r in records: r['n'] += 1", {"records": "list"}),
+        ("for r in nbshm.claim(records): r['n'] = 1", {"records": "list"}),
+        ("for k, r in table.items(): r.append(1)", {"table": "dict"}),
+        ("for bag in bags: bag.count += 1", {"bags": "list"}),
+        ("for a in arrays: a[0] = 1", {}),
+        ("for a in arrays: a += 1", {}),
+        ("for k in table: k[0] = 1", {}),
+        ("for bag in bags: bag.arrays['a'][0] = bag.array[0] = 1", {}),
+    ],
+)
+def test_what_a_loop_goes_through_is_written_into_by_its_variable(source, private):
+    names = {**NAMESPACE, "records": [{"n": 1}, {"n": 2}], "table": {"a": [1]}, "bags": [Bag(), Bag()]}
+    assert private_writes(writes(ast.parse(source)), names) == private
