@@ -292,7 +292,15 @@ def test_a_refusal_changes_nothing(refusing: Kernel) -> None:
     assert refusing.value("sorted(n for n in grown if not n.startswith('_'))") == ["before"]
 
 
-@pytest.mark.parametrize("body", ["eval('hidden')", "globals()['hid' + 'den']"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "eval('hidden')",
+        "globals()['hid' + 'den']",
+        "import __main__\n__main__.hidden",
+        "from __main__ import hidden\nhidden",
+    ],
+)
 def test_a_name_that_the_analysis_cannot_see_is_hinted_at(refusing: Kernel, body: str) -> None:
     refusing.run("hidden = 5")
     reply = refusing.run(f"%%parallel nprocs=1\n{body}")

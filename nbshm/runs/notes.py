@@ -25,7 +25,11 @@ from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
 from nbshm.words import listed, with_article, without_colours
 
-_MISSING = re.compile(r"name '(\w+)' is not defined")
+_MISSING = {
+    "NameError": re.compile(r"name '(\w+)' is not defined"),
+    "AttributeError": re.compile(r"module '__main__' has no attribute '(\w+)'"),
+    "ImportError": re.compile(r"cannot import name '(\w+)' from '__main__'"),
+}
 _CUDA_AFTER_FORK = "Cannot re-initialize CUDA in forked subprocess"  # says torch
 _MISSING_IN_A_TEXT = re.compile(r"local variable '(\w+)' is not defined")  # says pandas of `@x` in a query
 
@@ -156,11 +160,10 @@ def _about_missing_name(report: ExceptionReport, sent: AbstractSet[str], noteboo
 
 
 def _missing_name(report: ExceptionReport) -> str | None:
-    """Return the global that a NameError tells of, or an error of code that takes names from texts."""
+    """Return the notebook's name that an error tells of, also one of code that takes names from texts."""
     if report.type_name == "KeyError" and "globals()" in without_colours(report.rendered):
         return report.message.strip("'\"")
-    pattern = _MISSING if report.type_name == "NameError" else _MISSING_IN_A_TEXT
-    found = pattern.search(report.message)
+    found = _MISSING.get(report.type_name, _MISSING_IN_A_TEXT).search(report.message)
     return found[1] if found else None
 
 
