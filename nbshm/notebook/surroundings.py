@@ -1,4 +1,4 @@
-"""What surrounds the notebook's code: directory, paths, environment, filters, levels, libraries, seeds.
+"""What surrounds the notebook's code: directory, paths, environment, locale, filters, levels, libraries, seeds.
 
 The kernel captures it when a cell starts; each worker takes it over (`nbshm.worker.surroundings`), so that
 the same code does the same there. Nothing is imported to capture it.
@@ -6,6 +6,7 @@ the same code does the same there. Nothing is imported to capture it.
 
 from __future__ import annotations
 
+import locale
 import logging
 import multiprocessing
 import os
@@ -54,6 +55,7 @@ class Surroundings:
     path: tuple[str, ...]
     located: dict[str, Location]
     environment: dict[str, str]
+    locale: str
     recursion_limit: int
     digits: int | None
     warning_filters: tuple[WarningFilter, ...]
@@ -79,6 +81,7 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
         path=tuple(sys.path),
         located=located_modules(),
         environment=dict(os.environ),
+        locale=locale.setlocale(locale.LC_ALL),  # without a second argument it only tells
         recursion_limit=sys.getrecursionlimit(),
         digits=sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else None,
         warning_filters=tuple(_warning_filters()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import locale
 import logging
 import multiprocessing
 import os
@@ -27,6 +28,8 @@ def apply_surroundings(surroundings: Surroundings, *, rank: int, nprocs: int) ->
     watch = ImportWatch()
     _enter(surroundings)
     _set_environment(_environment(surroundings, rank=rank, nprocs=nprocs))
+    if locale.setlocale(locale.LC_ALL) != surroundings.locale:
+        locale.setlocale(locale.LC_ALL, surroundings.locale)
     _set_filters(surroundings.warning_filters, watch)
     _limit_threads(surroundings.threads, watch)
     for name, state in surroundings.libraries.items():

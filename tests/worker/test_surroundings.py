@@ -160,6 +160,14 @@ def test_precisions_that_were_set_one_by_one_are_the_notebooks(notebook):
     assert notebook.worker("import torch\nresult = torch.backends.cuda.matmul.fp32_precision") == "tf32"
 
 
+def test_the_locale_is_the_notebooks(notebook):
+    notebook.kernel("import locale\nlocale.setlocale(locale.LC_TIME, 'C.UTF-8')", LC_ALL="C")
+    code = (
+        "import locale\nresult = [locale.setlocale(which) for which in (locale.LC_TIME, locale.LC_NUMERIC)]"
+    )
+    assert notebook.worker(code, LC_ALL="C") == ["C.UTF-8", "C"]
+
+
 def test_modules_are_found_where_the_notebook_has_loaded_them_from(notebook, tmp_path):
     """Whatever name it gave them, and though there is another of that name on the path by now."""
     for name in ("here", "there"):
