@@ -1,4 +1,4 @@
-"""What surrounds the notebook's code: directory, paths, environment, locale, filters, levels, libraries, seeds.
+"""What surrounds the notebook's code: directory, environment, locale, filters, levels, libraries, seeds.
 
 The kernel captures it when a cell starts; each worker takes it over (`nbshm.worker.surroundings`), so that
 the same code does the same there. Nothing is imported to capture it.
