@@ -60,6 +60,8 @@ def _read_torch(torch: ModuleType) -> State:
         "cudnn": (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
         "precision": dict(_precisions(torch)),
         "grad": torch.is_grad_enabled(),
+        "anomalies": (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+        "warn_always": torch.is_warn_always_enabled(),
         "strategy": torch.multiprocessing.get_sharing_strategy(),
     }
 
@@ -74,6 +76,8 @@ def _write_torch(torch: ModuleType, state: State) -> None:
     for path, value in state["precision"].items():
         _set_precision(torch, path, value)
     torch.set_grad_enabled(state["grad"])
+    torch.autograd.set_detect_anomaly(*state["anomalies"])
+    torch.set_warn_always(state["warn_always"])
     torch.multiprocessing.set_sharing_strategy(state["strategy"])
 
 

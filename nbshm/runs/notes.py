@@ -66,6 +66,20 @@ def about_gradients(values: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def about_rendezvous(environment: Mapping[str, str], nprocs: int) -> Iterator[str]:
+    """Say which variables for `torch.distributed` of the person's own, which win, hide the ranks'."""
+    wrong = [name for name in ("RANK", "LOCAL_RANK") if name in environment]
+    sizes = ("WORLD_SIZE", "LOCAL_WORLD_SIZE")
+    wrong += [name for name in sizes if environment.get(name, str(nprocs)) != str(nprocs)]
+    if wrong and nprocs > 1:
+        found = listed([f"{name}={environment[name]}" for name in wrong], most=len(wrong))
+        remedy = ", ".join(f'os.environ["{name}"]' for name in wrong)
+        yield (
+            f"The notebook's os.environ has {found}, which each of the {nprocs} ranks finds instead of its "
+            f"own (torch.distributed reads that). Before the cell: del {remedy}."
+        )
+
+
 def about_edited(files: Iterable[str]) -> Iterator[str]:
     """Say which files the ranks run as they are now."""
     for file in files:

@@ -279,6 +279,7 @@ def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Itera
     if task.options.nprocs > 1:
         places = _places_of_generators(departure, namespace, forked=task.options.start_method == "fork")
         yield from about_generators(places, task.analysis.seeded, namespace)
+    yield from notes.about_rendezvous(departure.job.surroundings.environment, task.options.nprocs)
     yield from notes.about_edited(departure.edited)
     yield from notes.about_unshared(departure.unshared)
     if task.options.background:

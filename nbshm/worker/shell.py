@@ -9,6 +9,7 @@ that people know from the notebook. It keeps no history and no files, and it rea
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import pickle
@@ -68,6 +69,8 @@ class WorkerShell(InteractiveShell):
         self.level = ELSEWHERE
         with replaced(interactiveshell, "PickleShareDB", NothingKept):  # IPython 8 opens one at once
             super().__init__(display_page=True, **traits)
+        # It empties the namespace, which is `__main__`'s: what is compiled for functions in it complains.
+        atexit.unregister(self.atexit_operations)
         self.db = NothingKept()
         self.event_loop = EventLoop()
         self.loop_runner = self.event_loop.run

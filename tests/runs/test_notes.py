@@ -191,3 +191,22 @@ def test_generators_of_which_each_item_has_its_own_are_told_in_one_line(shared_n
     ) in text
     text = shared_notebook.run("%%parallel nprocs=2\ncommon[rank].rng.random()").check().text
     assert "Every rank gets the same random numbers from common[0].rng." in text
+
+
+def test_what_the_notebook_has_for_torch_distributed_is_told_where_it_hides_the_ranks_own(
+    shared_notebook: Kernel,
+) -> None:
+    shared_notebook.run("import os\nos.environ.update(RANK='0', WORLD_SIZE='1')").check()
+    source = "%%parallel nprocs={}\nimport os; os.environ['RANK']"
+    told = shared_notebook.run(source.format(2)).check().text
+    alone = shared_notebook.run(source.format(1)).check().text
+    shared_notebook.run("os.environ.update(RANK='0', WORLD_SIZE='2'); del os.environ['RANK']").check()
+    right = shared_notebook.run(source.format(2)).check().text
+    shared_notebook.run("del os.environ['WORLD_SIZE']").check()
+    assert (
+        "The notebook's os.environ has RANK=0 and WORLD_SIZE=1, which each of the 2 ranks finds instead of "
+        "its own (torch.distributed reads that). "
+        'Before the cell: del os.environ["RANK"], os.environ["WORLD_SIZE"].'
+    ) in told
+    assert told.endswith("['0', '0']")
+    assert (alone, right) == ("['0']", "['0', '1']")

@@ -141,6 +141,8 @@ def test_torchs_state_is_the_notebooks(notebook):
         "torch.backends.cudnn.benchmark = True\n"
         "torch.set_float32_matmul_precision('high')\n"
         "torch.set_grad_enabled(False)\n"
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)\n"
+        "torch.set_warn_always(True)\n"
         "torch.multiprocessing.set_sharing_strategy('file_system')\n"
     )
     code = (
@@ -149,9 +151,14 @@ def test_torchs_state_is_the_notebooks(notebook):
         "  torch.are_deterministic_algorithms_enabled(),\n"
         "  torch.is_deterministic_algorithms_warn_only_enabled(),\n"
         "  torch.backends.cudnn.benchmark, torch.get_float32_matmul_precision(), torch.is_grad_enabled(),\n"
+        "  torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled(),\n"
+        "  torch.is_warn_always_enabled(),\n"
         "  torch.multiprocessing.get_sharing_strategy(), torch.get_num_threads())"
     )
-    expected = ("torch.float64", "meta", True, True, True, "high", False, "file_system", 2)
+    expected = (
+        *("torch.float64", "meta", True, True, True, "high", False),
+        *(True, False, True, "file_system", 2),
+    )
     assert notebook.worker(code) == expected
 
 
