@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import sys
 from collections import UserDict, deque
 from collections.abc import Callable, Iterator
@@ -36,6 +37,8 @@ _REMEDIES = {
     "Thread": ("is a thread", "Start it inside the cell."),
     "frame": ("is a frame", "Send what you need of it."),
 }
+_OF_MODULES = frozenset({"._modules", "._parameters", "._buffers"})
+_ATTRIBUTE = re.compile(r"\.\w+$")
 _FILLED_BY_PEOPLE = frozenset({"argparse", "builtins", "collections", "functools", "types"})
 """Modules with classes whose objects hold what people put there, not what a library needs."""
 
@@ -64,16 +67,20 @@ class Unsendable(TypeError):  # noqa: N818  # it names a condition, as the publi
 class Unshareable(Unsendable):
     """A value whose memory can't be shared.
 
-    In the remedy `{its}` stands for the value: `loss.`, or `its ` where it has no name.
+    In the remedy `{its}` stands for the value: `loss.`, or `its ` where it has no name. `{new}` stands for it
+    where another takes its place: for an attribute that is `net.last = net.last.`.
     """
 
     def __init__(self, reason: str, remedy: str) -> None:
-        super().__init__(reason, remedy.format(its="its "))
+        super().__init__(reason, remedy.format(its="its ", new="its "))
         self._remedy = remedy
 
     def remedy_for(self, path: str) -> str:
         """Return the remedy with the path in it, where that is an expression."""
-        return self.remedy if " (" in path else self._remedy.format(its=f"{path}.")
+        if " (" in path:
+            return self.remedy
+        value = f"{path}."
+        return self._remedy.format(its=value, new=f"{path} = {value}" if _ATTRIBUTE.search(path) else value)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +223,26 @@ def parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from (("{...}", part) for part in members)
     elif dataclasses.is_dataclass(kind):
         yield from ((f".{item.name}", attribute(value, item.name)) for item in dataclasses.fields(kind))
-    yield from _inner(value)
+    torch = sys.modules.get("torch")
+    if torch is not None and issubclass(kind, torch.nn.Module):
+        yield from _parts_of_module(value, torch.nn)
+        yield from ((step, part) for step, part in _inner(value) if step not in _OF_MODULES)
+    else:
+        yield from _inner(value)
+
+
+def _parts_of_module(module: Any, nn: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a module of torch is made of, by the expressions that people write."""
+    kind, own = type(module), vars(module)
+    for name, child in own.get("_modules", {}).items():
+        if issubclass(kind, (nn.Sequential, nn.ModuleList)):
+            yield f"[{name}]", child
+        elif issubclass(kind, nn.ModuleDict):
+            yield f"[{name!r}]", child
+        else:
+            yield f".{name}", child
+    for name, tensor in (*own.get("_parameters", {}).items(), *own.get("_buffers", {}).items()):
+        yield f".{name}", tensor
 
 
 def _inner(value: Any) -> Iterator[tuple[str, Any]]:

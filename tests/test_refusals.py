@@ -58,8 +58,6 @@ in_line = queue.Queue()
 child = subprocess.Popen(["true"])
 child.wait()
 tasks = {"first": Task(child=child)}
-loader = torch.utils.data.DataLoader([1, 2], num_workers=1, persistent_workers=True)
-next(iter(loader))
 last = logging.NullHandler()
 last.lock, far = threading.Lock(), types.SimpleNamespace(log=last)
 for _ in range(3):
@@ -231,14 +229,6 @@ def refusing(shared_notebook: Kernel) -> Kernel:
             (
                 f"cannot send 'tasks['first'].child._waitpid_lock' to the workers: {LOCK} {LINE}. "
                 "It is part of tasks['first'].child, a subprocess.Popen: make that inside the cell."
-            ),
-        ),
-        (
-            "loader",
-            (
-                "cannot send 'loader._iterator._sampler_iter' to the workers: generator is a live generator "
-                f"{LINE}. "
-                "It is part of loader, a torch.utils.data.dataloader.DataLoader: make that inside the cell."
             ),
         ),
         (

@@ -62,10 +62,16 @@ def reducers(
         found.update(arrays.reducers(array))
         found.finders.append(array.of_class)
     if "torch" in sys.modules:
-        from nbshm.memory.tensors import optimizers, parametrized, plain_tensors, reducer  # noqa: PLC0415  # torch
+        from nbshm.memory.tensors import (  # noqa: PLC0415  # torch is slow to import
+            loaders,
+            optimizers,
+            parametrized,
+            plain_tensors,
+            reducer,
+        )
 
         plain = plain_tensors.PlainTensors(buffers=buffers)
         tensor = reducer.TensorReducer(buffers=buffers, plain=plain, meet_graph=meet_graph)
         found.update(reducer.reducers(tensor))
-        found.finders += [tensor.of_class, parametrized.of_class, optimizers.of_class]
+        found.finders += [tensor.of_class, parametrized.of_class, optimizers.of_class, loaders.of_class]
     return found

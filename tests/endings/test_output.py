@@ -146,3 +146,10 @@ plt.plot([rank, 2, 3])
 None
 """).check()
     assert str(reply.displays).count("image/png") == 2
+
+
+def test_what_is_compiled_in_a_spawned_rank_says_nothing_at_its_end(prepared):
+    body = (
+        "import torch\n@torch.compile(backend='eager')\ndef double(x): return 2 * x\ndouble(torch.ones(1));"
+    )
+    assert prepared.run(f"%%parallel nprocs=1 start_method=spawn\n{body}").check().text == ""

@@ -257,7 +257,7 @@ MISSING = "NameError: the notebook's"
         (
             "use_model",
             (
-                f"{MISSING} 'model._modules' is not in this process: the storages in it need more than 128 "
+                f"{MISSING} 'model' is not in this process: the storages in it need more than 128 "
                 "file descriptors, which each child would be given. Pass it to the process as an argument."
             ),
         ),

@@ -451,12 +451,22 @@ def test_each_kind_of_tensor_is_shared(problems: dict[str, str], name: str) -> N
 
 
 REFUSED = """
+from torch import nn
+from torch.nn.utils import prune
 graph = torch.ones(2, requires_grad=True) * 2
 history = {"loss": [graph]}
 leaf = torch.ones(2, requires_grad=True)
 (leaf ** 3).sum().backward(create_graph=True)
 meta, private = torch.empty(3, device="meta"), torch.zeros(2, 2).to_mkldnn()
 raw = torch.empty(3, dtype=torch.qint8)
+pruned = nn.ModuleDict({"one": nn.Sequential(nn.Linear(2, 2))})
+prune.l1_unstructured(pruned["one"][0], "weight", 0.5)
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(2, 2)
+        self.cell.last = graph
+recurrent = Recurrent()
 def keep(x):
     global inner
     inner = x
@@ -486,6 +496,18 @@ def refusing(shared_notebook: Kernel) -> Kernel:
     [
         ("graph", "graph", GRAPH, "Use graph.detach()."),
         ("history", "history['loss'][0]", GRAPH, "Use history['loss'][0].detach()."),
+        (
+            "pruned",
+            "pruned['one'][0].weight",
+            GRAPH,
+            "Use pruned['one'][0].weight = pruned['one'][0].weight.detach().",
+        ),
+        (
+            "recurrent",
+            "recurrent.cell.last",
+            GRAPH,
+            "Use recurrent.cell.last = recurrent.cell.last.detach().",
+        ),
         ("by_closure", "by_closure (its closure)", GRAPH, "Use its detach()."),
         ("leaf", "leaf", f"its grad{GRAPH[2:]}", "Use leaf.grad.detach_()."),
         ("meta", "meta", "it is a meta tensor, which has no data", INSIDE),
@@ -515,9 +537,23 @@ def test_ranks_do_not_warn_of_tensors_that_the_notebook_has_made(shared_notebook
     shared_notebook.run(
         "import torch, warnings\nwarnings.simplefilter('ignore')\n"
         "few, many = torch.eye(4).to_sparse_csr(), torch.nested.nested_tensor([torch.zeros(2)])\n"
+        "half = torch.zeros(2, dtype=torch.complex32)\n"
         "warnings.simplefilter('default')"
     ).check()
-    assert shared_notebook.run("%%parallel nprocs=2\nfew, many;").check().text == ""
+    assert shared_notebook.run("%%parallel nprocs=2\nfew, many, half;").check().text == ""
+
+
+def test_a_loader_that_keeps_its_workers_travels_without_them(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+        "data = TensorDataset(torch.zeros(8))\n"
+        "loader = DataLoader(data, 2, num_workers=1, persistent_workers=True)\n"
+        "list(loader)"
+    ).check()
+    reply = shared_notebook.run("%%parallel nprocs=2\nsum(len(rows) for rows, in loader)").check()
+    assert reply.result == {"text/plain": "[8, 8]"}
+    assert shared_notebook.value("loader._iterator is not None and len(list(loader)) == 4") is True
+    shared_notebook.run("del loader").check()
 
 
 HOGWILD = """

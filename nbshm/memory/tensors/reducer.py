@@ -67,7 +67,7 @@ class TensorReducer:
 
     def _meet_graphs(self, tensor: torch.Tensor) -> None:
         if not tensor.is_leaf:
-            self.meet_graph("it", "{its}detach()")
+            self.meet_graph("it", "{new}detach()")
         elif tensor.grad is not None and not tensor.grad.is_leaf:
             self.meet_graph("its grad", "{its}grad.detach_()")
 
@@ -120,8 +120,16 @@ def rebuild_tensor(  # noqa: PLR0917  # pickle calls with positions only
     requires_grad: bool,  # noqa: FBT001  # likewise
 ) -> torch.Tensor:
     """Make a tensor over a storage."""
-    tensor = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, strides)
+    tensor = _empty(dtype, storage.device).set_(storage, offset, shape, strides)
     return _as_kind(kind, tensor, requires_grad=requires_grad)
+
+
+def _empty(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    if dtype is not torch.complex32:
+        return torch.empty(0, dtype=dtype, device=device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is experimental was told where it was made first
+        return torch.empty(0, dtype=dtype, device=device)
 
 
 def rebuild_from_parts(
@@ -216,7 +224,7 @@ def _refuse_fake(_: torch.Tensor) -> Reduced:
 
 def _refuse_what_cannot_travel(tensor: torch.Tensor) -> None:
     if tensor.is_mkldnn:
-        raise Unshareable("its layout is private to MKL-DNN", "Use {its}to_dense().")
+        raise Unshareable("its layout is private to MKL-DNN", "Use {new}to_dense().")
     if tensor.layout is torch.strided and not tensor.is_nested:
         _refuse_without_memory(tensor)
     if tensor.is_quantized and not _has_quantizer(tensor):
