@@ -43,7 +43,8 @@ class Surroundings:
     are those that an integer's text may have, None where Python has no limit for them yet. `argv`,
     `authkey` and `start_method` (None if open yet) are what multiprocessing gives to children. `located` are
     modules that importing their names would not find. `threads` is for torch and the BLAS in each worker,
-    None to leave them as they are. `port` is free for the rendezvous of `torch.distributed`.
+    None to leave them as they are. `port` is free for the rendezvous of `torch.distributed`. `is_logged`:
+    handlers of logging, which stay there, take what the notebook logs.
     """
 
     directory: str | None
@@ -60,6 +61,7 @@ class Surroundings:
     digits: int | None
     warning_filters: tuple[WarningFilter, ...]
     log_level: int
+    is_logged: bool
     libraries: dict[str, bytes]
     seeds: Seeds
     threads: int | None
@@ -86,6 +88,7 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
         digits=sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else None,
         warning_filters=tuple(_warning_filters()),
         log_level=logging.getLogger().level,
+        is_logged=logging.getLogger().hasHandlers(),
         libraries=read_libraries(),
         seeds=draw_seeds(seed),
         threads=threads_per_worker(threads, share, os.environ),

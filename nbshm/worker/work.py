@@ -42,6 +42,7 @@ from nbshm.worker.results import ResultPickling
 from nbshm.worker.shell import warm_up
 from nbshm.worker.streams import Voice
 from nbshm.worker.surroundings import apply_surroundings
+from nbshm.worker.unheard_logging import tell_of_unheard_records
 from nbshm.worker.value_stream import ValueStream
 from nbshm.worker.wait_notices import WaitNotices
 from nbshm.worker.whereabouts import Notice
@@ -61,6 +62,8 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         rank = stack.enter_context(being(_rank(seat, Board(board, seat.nprocs))))
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
+        if job.surroundings.is_logged:
+            tell_of_unheard_records(lambda text: seat.say(Note(rank=seat.rank, text=text)))
         Bars(rank.loops).follow(watch)
         watch.when_imported("multiprocessing.synchronize", show_acquiring)
         module = sys.modules["__main__"] if job.forked else new_main_module()

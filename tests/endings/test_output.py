@@ -46,6 +46,32 @@ def test_all_that_is_written_is_shown_in_order_however_it_was_written(prepared, 
     assert "\rstep 500\r" in whole
 
 
+UNHEARD = (
+    "[ranks 0-1] nbshm: logging handlers are not carried over, so what is logged below WARNING is not shown. "
+    "Call logging.basicConfig() in the cell.\n"
+)
+HEARD = "[ranks 0-1 stderr] INFO:own:quiet\n" * 2 + "[ranks 0-1 stderr] WARNING:own:loud\n"
+
+
+@pytest.mark.parametrize(
+    ("configured", "inside", "shown"),
+    [
+        (True, "", UNHEARD + "[ranks 0-1 stderr] loud\n"),
+        (True, "logging.basicConfig()", HEARD),
+        (False, "", "[ranks 0-1 stderr] loud\n"),
+    ],
+)
+def test_what_no_handler_takes_is_told_where_the_notebook_has_one(prepared, configured, inside, shown):
+    prepared.run("import logging; own = logging.getLogger('own')").check()
+    if configured:
+        prepared.run("logging.basicConfig(level=logging.INFO)").check()
+    try:
+        log = "own.info('quiet')\nown.info('quiet')\nown.warning('loud')"
+        assert prepared.run(f"%%parallel nprocs=2\n{inside}\n{log}").check().text == shown
+    finally:
+        prepared.run("logging.root.handlers.clear(); logging.root.setLevel(logging.WARNING)").check()
+
+
 @pytest.mark.parametrize(
     "end", ["os._exit(3)", "os.kill(os.getpid(), signal.SIGKILL)", "ctypes.string_at(0)"]
 )

@@ -1,0 +1,39 @@
+"""What ranks log below WARNING: the notebook's handlers, which would show it, are not there.
+
+What no handler takes Python hands to `logging.lastResort`, which shows warnings and what is worse.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+
+_UNHEARD = (
+    "logging handlers are not carried over, so what is logged below WARNING is not shown. "
+    "Call logging.basicConfig() in the cell."
+)
+
+
+def tell_of_unheard_records(tell: Callable[[str], None]) -> None:
+    """Have a line told when this process logs what no handler takes and Python does not show; one a run."""
+    logging.lastResort = _LastResort(logging.lastResort, tell)
+
+
+class _LastResort(logging.Handler):
+    """Hands on to the last resort that was there what that shows."""
+
+    def __init__(self, before: logging.Handler | None, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.NOTSET)
+        self._before = before
+        self._tell = tell
+        self._has_told = False
+        self._process = os.getpid()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand a record on, or say that it is not shown; a child that was forked has no way to the kernel."""
+        if self._before is not None and record.levelno >= self._before.level:
+            self._before.handle(record)
+        elif not self._has_told and os.getpid() == self._process:
+            self._has_told = True
+            self._tell(_UNHEARD)
