@@ -277,7 +277,7 @@ def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Itera
     private = private_writes(task.analysis.writes, namespace)
     yield from notes.before_start(task.options, departure.names, private=private, namespace=namespace)
     if task.options.nprocs > 1:
-        places = _places_of_generators(departure, namespace, forked=task.options.start_method == "fork")
+        places = _places_of_generators(task, departure, namespace)
         yield from about_generators(places, task.analysis.seeded, namespace)
     yield from notes.about_rendezvous(departure.job.surroundings.environment, task.options.nprocs)
     yield from notes.about_edited(departure.edited)
@@ -286,10 +286,14 @@ def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Itera
         yield from notes.about_mirrors(departure.mirrored)
 
 
-def _places_of_generators(departure: Departure, namespace: dict[str, Any], *, forked: bool) -> list[Place]:
-    """Return the random generators of which each rank gets a copy, with the paths to them."""
-    values = {name: namespace[name] for name in sorted(departure.names) if name in namespace}
-    if forked:  # what it sends is memory alone
+def _places_of_generators(task: Task, departure: Departure, namespace: dict[str, Any]) -> list[Place]:
+    """Return the random generators of which each rank gets a copy, with the paths to them.
+
+    Who calls `nbshm.spawn` knows that all ranks are given the same arguments.
+    """
+    names = departure.names - (task.analysis.needs.names.keys() if task.body.is_call else set())
+    values = {name: namespace[name] for name in sorted(names) if name in namespace}
+    if task.options.start_method == "fork":  # what it sends is memory alone
         return list(places_of_generators(values))
     met = {id(generator) for generator in departure.generators}
     return list(islice(places_of_generators(values, lambda value: id(value) in met), len(met)))

@@ -210,3 +210,12 @@ def test_what_the_notebook_has_for_torch_distributed_is_told_where_it_hides_the_
     ) in told
     assert told.endswith("['0', '0']")
     assert (alone, right) == ("['0']", "['0', '1']")
+
+
+def test_the_arguments_of_a_call_are_the_same_in_all_ranks_without_a_word(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import nbshm\nimport numpy as np\nrng = np.random.default_rng(1)\ndef draw(rank, rng): rng.random()"
+    ).check()
+    for method in ("forkserver", "fork"):
+        call = f"nbshm.start_processes(draw, (rng,), 2, start_method={method!r})"
+        assert "random numbers" not in shared_notebook.run(call).check().text
