@@ -23,6 +23,7 @@ MODULES = (
     "nbshm.memory.tensors.reducer",
     "nbshm.memory.tensors.plain_torch",
     "nbshm.worker.data_parallel",
+    "nbshm.worker.parameters",
 )
 
 

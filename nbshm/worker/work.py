@@ -9,6 +9,7 @@ import mmap
 import os
 import pickle
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import process
@@ -190,6 +191,7 @@ def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> i
     voice = Voice(rank=seat.rank, say=seat.say, token=job.token)
     if job.body.daemon:
         process.current_process().daemon = True
+    tell_of_parameters = _watch_parameters(vars(module), seat)
     seat.whereabouts.look_closely()
     end = run_body(job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps)
     match end:
@@ -198,6 +200,7 @@ def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> i
             if wrong is not None:
                 seat.say(Failed(rank=seat.rank, report=report_exception(wrong)))
                 return 1
+            tell_of_parameters()
             bound = {name: vars(module)[name] for name in job.out if name in vars(module)}
             return give_back(Outcome(value=value, out=bound), seat, results, lenient=job.body.is_call)
         case BodyRaised(report=report):
@@ -208,6 +211,22 @@ def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> i
         case BodyInterrupted():
             seat.say(Interrupted(rank=seat.rank))
     return 1
+
+
+def _watch_parameters(namespace: dict[str, Any], seat: Seat) -> Callable[[], None]:
+    """Return what tells of parameters of the notebook's that the body has given other memory."""
+    if "torch" not in sys.modules:
+        return lambda: None
+    from nbshm.worker.parameters import NotebooksParameters, in_words  # noqa: PLC0415  # imports torch
+
+    parameters = NotebooksParameters(namespace)
+
+    def tell() -> None:
+        moved = parameters.given_other_memory()
+        if moved:
+            seat.say(Note(rank=seat.rank, text=in_words(moved)))
+
+    return tell
 
 
 def _finish_on_gpus() -> Exception | None:
