@@ -49,8 +49,9 @@ def in_words(paths: Sequence[str]) -> str:
     """Say of parameters that they have been given other memory, and what to do."""
     were = "was" if len(paths) == 1 else "were"
     return (
-        f"{listed(paths)} {were} given memory of this rank's own (p.data = ..., a new Parameter, assign=True): "
-        "the notebook sees nothing of what is written there. Write in place: p.data.copy_(...), p.data -= ..."
+        f"{listed(paths)} {were} given memory of this rank's own (p.data = ..., a new Parameter, "
+        "assign=True): the notebook sees nothing of what is written there. "
+        "Write in place: p.data.copy_(...), p.data -= ..."
     )
 
 
