@@ -12,6 +12,7 @@ import contextlib
 import io
 import os
 import secrets
+import shutil
 import socket
 import sys
 import warnings
@@ -173,9 +174,10 @@ def _hashing_alike(seed: int) -> list[str]:
     starts with can tell it the seed. The kernel's own would be seen by other threads, and by their children;
     the worker's is made the notebook's before anything of the notebook runs there.
     """
-    if os.environ.get(_HASH_SEED, "random") != "random":
+    env = shutil.which("env")  # a container with little more than Python may have none
+    if env is None or os.environ.get(_HASH_SEED, "random") != "random":
         return []
-    return ["/usr/bin/env", f"{_HASH_SEED}={seed}"]
+    return [env, f"{_HASH_SEED}={seed}"]
 
 
 def _closing(

@@ -48,6 +48,12 @@ def test_a_seed_of_hashes_that_the_person_has_set_is_that_of_spawned_ranks(launc
     assert worker["hash"] == int(subprocess.check_output(command))
 
 
+def test_spawned_ranks_start_where_no_program_env_is(launcher, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    (worker,) = perform(launcher, "spawn", 1, "describe").values()
+    assert worker["rank"] == (0, 1)
+
+
 def test_the_default_start_method_stays_open_here_and_there(launcher, method):
     import multiprocessing
 
