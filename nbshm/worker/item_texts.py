@@ -45,6 +45,13 @@ def text_of(item: Any, depth: int = _DEPTH) -> str | None:
     return _text_of_numbers(item)
 
 
+def can_change(item: Any, depth: int = _DEPTH) -> bool:
+    """Tell whether an item may have another text after a rank has worked at it, or at what leads to it."""
+    if type(item) is tuple:
+        return depth > 0 and any(can_change(part, depth - 1) for part in item[:_ITEMS])
+    return type(item) in {list, dict} or _is_array(item)
+
+
 def _text_of_container(item: list[Any] | tuple[Any, ...] | dict[Any, Any], depth: int) -> str:
     if isinstance(item, dict):
         pairs = [f"{_part(key, depth)}: {_part(value, depth)}" for key, value in islice(item.items(), _ITEMS)]
@@ -74,6 +81,12 @@ def _text_of_numbers(item: Any) -> str | None:
         is_exact = not (item.is_floating_point() or item.is_complex())
         return _text_of_array(item.detach().reshape(-1), tuple(item.shape), is_exact=is_exact)
     return None
+
+
+def _is_array(item: Any) -> bool:
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    kinds = [*([numpy.ndarray] if numpy is not None else []), *([torch.Tensor] if torch is not None else [])]
+    return type(item) in kinds
 
 
 def _text_of_array(flat: Any, shape: tuple[int, ...], *, is_exact: bool) -> str | None:

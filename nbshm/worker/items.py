@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from nbshm.wire.first_items import COUNT
 from nbshm.wire.shared_loops import Range
-from nbshm.worker.item_texts import text_of
+from nbshm.worker.item_texts import can_change, text_of
 
 _SET_ITERATOR = type(iter(set[Any]()))
 _MANY = 100
@@ -22,13 +22,14 @@ _AROUND_OTHERS = (enumerate, filter, map, reversed, zip)
 class Sliced:
     """Items of which any range can be had at once: a list, a tuple, a `range`.
 
-    `seen` are the texts of its first items, by position.
+    `seen` are the texts of its first items, by position. (See `source_of` for `in_use`.)
     """
 
-    def __init__(self, items: Sequence[Any]) -> None:
+    def __init__(self, items: Sequence[Any], *, in_use: bool = False) -> None:
         self._items = items
         self.length: int | None = len(items)
-        self.seen = dict(_texts(items[:COUNT], 0))
+        self.in_use = in_use
+        self.seen = dict(_texts(items[:COUNT], 0, in_use=in_use))
 
     def take(self, wanted: Range, _others: Iterable[Range]) -> Sequence[Any]:
         """Return the items of a range."""
@@ -39,12 +40,13 @@ class Streamed:
     """Items that come one after the other, and never again.
 
     Those that another rank holds are kept, because they come back if that rank breaks out of its loop.
-    `seen` are the texts of the first that have come, by position.
+    `seen` are the texts of the first that have come, by position. (See `source_of` for `in_use`.)
     """
 
-    def __init__(self, items: Iterable[Any], length: int | None) -> None:
+    def __init__(self, items: Iterable[Any], length: int | None, *, in_use: bool = False) -> None:
         self._rest = iter(items)
         self.length = length
+        self.in_use = in_use
         self.position = 0
         self.seen: dict[int, str] = {}
         self._kept: list[tuple[Range, list[Any]]] = []
@@ -75,7 +77,7 @@ class Streamed:
     def _next(self, number: int) -> list[Any]:
         items = list(islice(self._rest, number))
         if self.position < COUNT:
-            self.seen.update(_texts(items[: COUNT - self.position], self.position))
+            self.seen.update(_texts(items[: COUNT - self.position], self.position, in_use=self.in_use))
         self.position += len(items)
         return items
 
@@ -88,11 +90,15 @@ class Streamed:
 Source: TypeAlias = Sliced | Streamed
 
 
-def source_of(iterable: Iterable[Any]) -> Source:
-    """Choose how to take items from an iterable."""
+def source_of(iterable: Iterable[Any], *, in_use: bool = False) -> Source:
+    """Choose how to take items from an iterable.
+
+    Once this rank has worked at items (they are `in_use`), it may have written into those that can be written
+    into, and they have no text any more.
+    """
     if type(iterable) in (list, tuple, range):  # a subclass may slice as it likes
-        return Sliced(iterable)  # type: ignore[arg-type]  # mypy does not narrow by `type(...) in`
-    return Streamed(iterable, len(iterable) if isinstance(iterable, Sized) else None)
+        return Sliced(iterable, in_use=in_use)  # type: ignore[arg-type]  # mypy does not narrow by `type(...) in`
+    return Streamed(iterable, len(iterable) if isinstance(iterable, Sized) else None, in_use=in_use)
 
 
 def goes_through_a_set(iterable: Iterable[Any]) -> bool:
@@ -136,9 +142,9 @@ def _part(kept: Range, items: list[Any], wanted: Range) -> Iterator[Any]:
     return islice(items, max(0, wanted.start - kept.start), max(0, wanted.stop - kept.start))
 
 
-def _texts(items: Iterable[Any], position: int) -> Iterator[tuple[int, str]]:
+def _texts(items: Iterable[Any], position: int, *, in_use: bool) -> Iterator[tuple[int, str]]:
     """Yield the texts of items with their positions, of those that have one."""
     for number, item in enumerate(items, position):
-        text = text_of(item)
+        text = None if in_use and can_change(item) else text_of(item)
         if text is not None:
             yield number, text

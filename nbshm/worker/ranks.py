@@ -87,6 +87,7 @@ class Rank:
         self._wait_release = wait_release
         self._board = board
         self._claims = itertools.count()
+        self._has_had_items = False
         self._open_loops: list[_OpenLoop] = []
         self.loops = LoopReports(number, nprocs, say)
 
@@ -100,7 +101,7 @@ class Rank:
                 "k-th claims must be given the same. Claim pairs of both, or use a plain loop. "
                 "(If that loop was left, let go of what it went through.)"
             )
-        source, loop = source_of(iterable), next(self._claims)
+        source, loop = source_of(iterable, in_use=self._has_had_items), next(self._claims)
         report = self.loops.report(total=source.length, shared=loop)
         items = self.loops.follow(self._items(source, loop), report)
         claimed = Claimed(items, report)
@@ -113,6 +114,7 @@ class Rank:
             wanted, others = turn
             items = source.take(wanted, others)
             self._compare(source, loop)
+            self._has_had_items = source.in_use = True
             rest = iter(items)
             try:
                 yield from rest

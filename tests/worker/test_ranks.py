@@ -19,7 +19,9 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from nbshm import events
 from nbshm.wire.board import Board
@@ -241,6 +243,48 @@ def test_a_loop_over_rows_that_other_ranks_write_into_goes_on():
     code = "import numpy as np\nresult = [int(row[0]) for row in claim(memory())]"
     shared = "memory = lambda: np.frombuffer(bytearray([rank] * 8), np.uint8).reshape(8, 1)\n"
     assert len(list(itertools.chain(*results("import numpy as np\n" + shared + code)))) == 8
+
+
+@contextmanager
+def two_ranks() -> Iterator[list[Rank]]:
+    board = Board(os.memfd_create("board"), 2)
+    yield [Rank(number, 2, say=lambda _: None, wait_release=lambda: None, board=board) for number in range(2)]
+    board.close()
+
+
+@pytest.mark.parametrize(
+    "items_of",
+    [
+        list,
+        enumerate,
+        lambda rows: [(1, {"row": row}) for row in rows],
+        lambda rows: [np.array(row) for row in rows],
+        lambda rows: [torch.tensor(row) for row in rows],
+    ],
+)
+def test_items_that_a_loop_before_has_changed_can_be_claimed_again(items_of):
+    with two_ranks() as (one, other):
+        for rank in (one, other):
+            rows = [[3, 1], [5, 4]]
+            for _ in rank.claim(items_of(rows)):
+                rows[0].sort()
+            list(rank.claim(items_of(rows)))
+
+
+def test_an_item_that_comes_again_may_have_been_changed():
+    with two_ranks() as (one, other):
+        for rank in (one, other):
+            row = [1]
+            for _ in rank.claim((epoch, row) for epoch in range(8)):
+                row[0] += 1
+                if rank is one:
+                    break
+
+
+def test_what_can_not_be_changed_is_compared_in_later_loops_too():
+    told = refusals("list(claim(range(3)))\nresult = list(claim([(rank, 'a'), (rank, 'b')]))")
+    assert all("item 0 is" in text for text in told)
+    assert told
 
 
 @pytest.mark.parametrize("items", ["{1, 2}", "frozenset([1])"])
