@@ -31,7 +31,7 @@ def reduce_without_init(exception: BaseException) -> tuple[Any, ...]:
     kind = type(exception)
     _, args, *state = _native(kind, "__reduce__")(exception)
     attributes = {**dict(_slots(exception)), **(state[0] if state else {})}
-    return remade, (kind, args), attributes or None
+    return remade, (kind, args), attributes or None, None, None, set_attributes
 
 
 def remade(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
@@ -39,6 +39,12 @@ def remade(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     exception: BaseException = _native(kind, "__new__")(kind, *args)
     _native(kind, "__init__")(exception, *args)
     return exception
+
+
+def set_attributes(exception: BaseException, attributes: dict[str, Any]) -> None:
+    """Give an exception its attributes, also one of a frozen dataclass."""
+    for name, value in attributes.items():
+        object.__setattr__(exception, name, value)
 
 
 def _is_in_python(kind: type, name: str) -> bool:
@@ -52,8 +58,13 @@ def _native(kind: type, name: str) -> Any:
 
 
 def _slots(exception: BaseException) -> Iterator[tuple[str, Any]]:
-    """Yield what is in `__slots__`, which exceptions leave out when they are pickled."""
+    """Yield what is in `__slots__`, which exceptions leave out when they are pickled.
+
+    So they do with what an `OSError` was given by assignment, which its arguments don't have.
+    """
     for base in type(exception).__mro__:
-        for name, member in vars(base).items() if "__slots__" in vars(base) else ():
+        for name, member in vars(base).items() if base is OSError or "__slots__" in vars(base) else ():
             if isinstance(member, MemberDescriptorType) and hasattr(exception, name):
-                yield name, getattr(exception, name)
+                value = getattr(exception, name)
+                if base is not OSError or value is not None:  # None would be told as a file of that name
+                    yield name, value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copyreg
 import io
 import pickle
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -51,6 +52,17 @@ class SlottedError(Exception):
 class NoFileError(OSError):
     def __init__(self, path):
         super().__init__(2, "nothing there", path)
+
+
+class LostFileError(OSError):
+    def __init__(self, message, path):
+        super().__init__(message)
+        self.errno, self.strerror, self.filename = 2, message, path
+
+
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    code: int
 
 
 class NoModuleError(ImportError):
@@ -105,11 +117,12 @@ def there_and_back(value: Any) -> Any:
         NamedError(name="disk"),
         MadeError(3, "m"),
         SeveralError("key", "holder"),
+        FrozenError(5),
     ],
     ids=repr,
 )
 def test_an_exception_comes_back_with_its_message_and_attributes(error) -> None:
-    error.extra = [1]
+    vars(error)["extra"] = [1]
     back = there_and_back({"error": error})["error"]
     assert type(back) is type(error)
     assert (back.args, vars(back), str(back)) == (error.args, vars(error), str(error))
@@ -118,6 +131,8 @@ def test_an_exception_comes_back_with_its_message_and_attributes(error) -> None:
 def test_what_the_builtin_class_keeps_comes_back() -> None:
     back = there_and_back(NoFileError("a.txt"))
     assert (back.errno, back.strerror, back.filename) == (2, "nothing there", "a.txt")
+    lost = there_and_back(LostFileError("lost", "b.txt"))
+    assert (lost.errno, str(lost), lost.filename2) == (2, "[Errno 2] lost: 'b.txt'", None)
     assert there_and_back(NoModuleError("jax")).name == "jax"
 
 

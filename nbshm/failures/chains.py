@@ -57,7 +57,8 @@ def trim(exception: BaseException, hidden: tuple[str, ...]) -> None:
         if id(link) in seen:
             continue
         seen.add(id(link))
-        link.__traceback__ = _trimmed(link.__traceback__, hidden)
+        # Not by assignment, which a frozen dataclass refuses.
+        BaseException.with_traceback(link, _trimmed(link.__traceback__, hidden))
         todo += [other for other in (link.__cause__, link.__context__, *members(link)) if other is not None]
 
 

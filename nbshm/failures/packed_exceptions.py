@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from nbshm.failures.chains import LONGEST_CHAIN, safe_message
-from nbshm.remade_exceptions import reduce_without_init
+from nbshm.remade_exceptions import reduce_without_init, set_attributes
 
 Dumps: TypeAlias = Callable[[Any], bytes]
 
@@ -87,9 +87,10 @@ def _pickled_or_stand_in(exception: BaseException, dumps: Dumps) -> bytes:
 
 def _unpacked(packed: _Packed) -> BaseException:
     exception: BaseException = pickle.loads(packed.own)
-    if packed.cause is not None:
-        exception.__cause__ = _unpacked(packed.cause)
-    if packed.context is not None:
-        exception.__context__ = _unpacked(packed.context)
-    exception.__suppress_context__ = packed.suppress_context
+    links = {
+        "__cause__": packed.cause and _unpacked(packed.cause),
+        "__context__": packed.context and _unpacked(packed.context),
+        "__suppress_context__": packed.suppress_context,  # setting a cause, None too, suppresses the context
+    }
+    set_attributes(exception, links)
     return exception

@@ -3,6 +3,7 @@ from __future__ import annotations
 import linecache
 import pickle
 import sys
+from dataclasses import dataclass
 
 import pytest
 
@@ -21,6 +22,11 @@ class NeedsTwoError(Exception):
 class SpeechlessError(Exception):
     def __str__(self):
         raise ValueError
+
+
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    code: int
 
 
 class UnreducibleError(Exception):
@@ -111,6 +117,14 @@ def test_frames_of_hidden_directories_are_trimmed_everywhere():
     trim(error, (CELL,))
     assert all(frame.filename != CELL for frame in report_exception(error).frames)
     assert error.__cause__.__traceback__ is None
+
+
+def test_an_exception_that_takes_no_attributes_is_trimmed_and_comes_back():
+    error = raised("raise FrozenError(5) from KeyError('why')", FrozenError=FrozenError)
+    trim(error, (CELL,))
+    assert all(frame.filename != CELL for frame in report_exception(error).frames)
+    back = unpack_exception(pack_exception(error))
+    assert (back.code, repr(back.__cause__), back.__suppress_context__) == (5, "KeyError('why')", True)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="groups came with Python 3.11")
