@@ -162,9 +162,10 @@ class Refill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAttribute:
-    """Set the next value of the stream as an attribute of a definition: what `State` says of `changed`.
+    """Set the next value of the stream as an attribute of a definition.
 
-    `only_new`: unless the statement made something of that name, as with `added`.
+    `path` is dotted for those of methods, of an enum's members and of the classes in a class. `only_new`:
+    unless the statement made something of that name.
     """
 
     name: str
@@ -188,26 +189,6 @@ class Register:
 
 
 Step: TypeAlias = Import | Define | Load | Refill | SetAttribute | RemoveAttribute | Register
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Attributes of a definition that its source does not give it.
-
-    `changed` replace what the statement made, those of methods, of an enum's members and of the classes in a
-    class by dotted names; `added` are set where the statement made nothing of that name; `removed` are
-    deleted. `registered` are virtual subclasses, with an abstract class.
-    """
-
-    changed: dict[str, Any]
-    added: dict[str, Any]
-    removed: tuple[str, ...] = ()
-    registered: tuple[type, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the source gives all there is."""
-        return not (self.changed or self.added or self.removed or self.registered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

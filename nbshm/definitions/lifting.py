@@ -31,8 +31,7 @@ from nbshm.definitions.names import (
 )
 from nbshm.definitions.sources import Source, definition_statement, find_source
 from nbshm.definitions.statements import POSTPONED
-from nbshm.definitions.states import state_of
-from nbshm.jobs import State
+from nbshm.definitions.states import State, state_of
 from nbshm.words import line_in_words
 
 

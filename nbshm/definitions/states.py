@@ -7,6 +7,7 @@ import ast
 import enum
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
@@ -14,11 +15,27 @@ from nbshm.definitions.bindings import scope_bindings
 from nbshm.definitions.live import names_worked_on
 from nbshm.definitions.live_values import raw_function
 from nbshm.definitions.uses import mangled_name
-from nbshm.jobs import State
 
 _PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
 # The file names of methods that dataclasses, attrs and typing write begin so.
 _GENERATED = ("<string", "<attrs", "<frozen")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Attributes of a definition that its source does not give it.
+
+    `changed` replace what the statement made, those of methods, of an enum's members and of the classes in a
+    class by dotted names; `added` are set where the statement made nothing of that name; `removed` are
+    deleted. `registered` are virtual subclasses, with an abstract class.
+    """
+
+    changed: dict[str, Any]
+    added: dict[str, Any]
+    removed: tuple[str, ...] = ()
+    registered: tuple[type, ...] = ()
+
+
 _NOTHING = State(changed={}, added={})
 
 

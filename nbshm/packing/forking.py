@@ -20,9 +20,9 @@ from nbshm.attributes import found_at
 from nbshm.definitions.by_value import reduce_function
 from nbshm.definitions.live_values import raw_function
 from nbshm.definitions.names import code_names
-from nbshm.definitions.states import attributes_of_class
+from nbshm.definitions.states import State, attributes_of_class
 from nbshm.given_names import IPYTHON_NAMES
-from nbshm.jobs import Cell, Program, State
+from nbshm.jobs import Cell, Program
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.ownership.contents import tensors_and_arrays
 from nbshm.notebook.namespace import Notebook

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nbshm.definitions.lifting import Lifted
-from nbshm.definitions.states import attributes_of_class
+from nbshm.definitions.states import State, attributes_of_class
 from nbshm.definitions.uses import mangled_name
-from nbshm.jobs import Load, Refill, Register, RemoveAttribute, SetAttribute, State, Step
+from nbshm.jobs import Load, Refill, Register, RemoveAttribute, SetAttribute, Step
 from nbshm.memory.ownership.contents import is_data_with_memory
 from nbshm.memory.ownership.reach import is_of_notebook
 from nbshm.packing.circles import CONTAINERS
