@@ -13,12 +13,12 @@ import datetime as dt
 import numbers
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from nbshm.attributes import followed
 from nbshm.definitions.writes import Step, Write
-from nbshm.own_code import is_module_of_the_persons
+from nbshm.own_code import is_module_of_the_persons, without_loading
 
 _MAPPINGS = frozenset({dict, collections.Counter, collections.defaultdict, collections.OrderedDict})
 _SEQUENCES = frozenset({list, tuple, collections.deque})
@@ -64,7 +64,7 @@ def _private(write: Write, namespace: Mapping[str, Any]) -> tuple[str, str] | No
             return None if write.uses_result else (text, whole)
         if not parts and {type(value) for value in values} == {collections.defaultdict}:
             return text, collections.defaultdict.__name__  # makes the part, in the rank's copy
-        in_module = in_module or any(map(_is_module_of_the_persons, values))
+        in_module = in_module or any(map(_is_local_module, values))
         values, text = parts, write.text
     if in_module:  # imported afresh, with the arrays that it has
         kind = _common(_kind(value) or _kind_of_memory(value) for value in values)
@@ -96,7 +96,7 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
     how, key = step
     kind = type(value)
     home = _home(value if issubclass(kind, type) else kind)
-    is_own = is_module_of_the_persons(home) or kind is SimpleNamespace or _is_module_of_the_persons(value)
+    is_own = is_module_of_the_persons(home) or kind is SimpleNamespace or _is_local_module(value)
     attributes = getattr(value, "__dict__", {}) if is_own else {}
     match how:
         case "attribute" if key in attributes:
@@ -113,9 +113,9 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
             pass
 
 
-def _is_module_of_the_persons(value: Any) -> bool:
+def _is_local_module(value: Any) -> bool:
     """Tell whether it is a module of a file of the person's."""
-    name = vars(value).get("__name__") if issubclass(type(value), ModuleType) else None
+    name = without_loading(value, "__name__")
     return name != "__main__" and is_module_of_the_persons(name)
 
 

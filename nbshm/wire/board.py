@@ -41,9 +41,7 @@ class Board:
 
     def loop(self, number: int) -> AbstractContextManager[SharedLoop]:
         """Hold the state of a loop, and write back how it was changed."""
-        return self._held(
-            self._offset(number), self._size, lambda data: SharedLoop.unpack(data, self._nprocs)
-        )
+        return self._held(self._offset(number), self._size, self._unpack)
 
     def first_items(self, number: int) -> AbstractContextManager[FirstItems]:
         """Hold what is known of the first items of a loop, and write back what was added."""
