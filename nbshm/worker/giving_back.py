@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nbshm.events import Failed, Note, Result
+from nbshm.events import Failed, Result
 from nbshm.failures.tracebacks import report_exception
 from nbshm.jobs import Outcome
 from nbshm.refusals import culprit_in, reason_of
@@ -26,13 +26,13 @@ def give_back(outcome: Outcome, seat: Seat, results: ResultPickling, *, lenient:
     except Exception as error:  # noqa: BLE001  # whatever a value's own pickling raises
         if lenient:
             why = _why(outcome.value, error, results)
-            seat.say(Note(rank=seat.rank, text=f"what it returned can't come back to the notebook: {why}."))
+            seat.tell(f"what it returned can't come back to the notebook: {why}.")
             return give_back(Outcome(value=None, out={}), seat, results)
         problem = TypeError(f"{_culprit(outcome, error, results)}.")
         seat.say(Failed(rank=seat.rank, report=report_exception(problem)))
         return 1
     if results.cut_graphs:
-        seat.say(Note(rank=seat.rank, text=_CUT))
+        seat.tell(_CUT)
     seat.say(Result(rank=seat.rank, parcel=parcel), [segment.fd for segment in segments])
     if parcel.is_lent:
         seat.wait_for(Arrived)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess, current_process
 from typing import TypeAlias, TypeVar
 
-from nbshm.events import Event, Failed, Interrupted
+from nbshm.events import Event, Failed, Interrupted, Note
 from nbshm.failures.tracebacks import report_exception
 from nbshm.wire.messages import Setup
 from nbshm.wire.named import resolve
@@ -51,6 +51,10 @@ class Seat:
         payload = pickle.dumps(event, protocol=5)
         with self.interrupts.held():
             self.channel.send(payload, fds)
+
+    def tell(self, text: str) -> None:
+        """Say something to the person in a line."""
+        self.say(Note(rank=self.rank, text=text))
 
     def mention(self, event: Event) -> None:
         """Send an event from a thread that no interrupt hits; where the kernel has gone, nobody hears it."""

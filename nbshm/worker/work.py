@@ -17,7 +17,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import nbshm
-from nbshm.events import Exited, Failed, Interrupted, Note, Started
+from nbshm.events import Exited, Failed, Interrupted, Started
 from nbshm.failures.chains import trim
 from nbshm.failures.tracebacks import report_exception
 from nbshm.jobs import Job, Outcome
@@ -64,7 +64,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
         if job.surroundings.is_logged:
-            tell_of_unheard_records(lambda text: seat.say(Note(rank=seat.rank, text=text)))
+            tell_of_unheard_records(seat.tell)
         Bars(rank.loops).follow(watch)
         watch.when_imported("multiprocessing.synchronize", show_acquiring)
         module = sys.modules["__main__"] if job.forked else new_main_module()
@@ -143,7 +143,7 @@ def _watch_replicas(mapping: MappedSegments, seat: Seat) -> None:
     """Say so when this rank gives DistributedDataParallel the notebook's own parameters."""
     from nbshm.worker.data_parallel import tell_of_shared_replicas  # noqa: PLC0415  # imports torch
 
-    tell_of_shared_replicas(mapping.holds, lambda text: seat.say(Note(rank=seat.rank, text=text)))
+    tell_of_shared_replicas(mapping.holds, seat.tell)
 
 
 def _stream(fd: int) -> ValueStream:
@@ -224,7 +224,7 @@ def _watch_parameters(namespace: dict[str, Any], seat: Seat) -> Callable[[], Non
     def tell() -> None:
         moved = parameters.given_other_memory()
         if moved:
-            seat.say(Note(rank=seat.rank, text=in_words(moved)))
+            seat.tell(in_words(moved))
 
     return tell
 
