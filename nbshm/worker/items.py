@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import inspect
-import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
-from types import GeneratorType
 from typing import Any, TypeAlias
 
 from nbshm.wire.first_items import COUNT
 from nbshm.wire.shared_loops import Range
 from nbshm.worker.item_texts import can_change, text_of
-
-_SET_ITERATOR = type(iter(set[Any]()))
-_MANY = 100
-_AROUND_OTHERS = (enumerate, filter, map, reversed, zip)
 
 
 class Sliced:
@@ -99,39 +91,6 @@ def source_of(iterable: Iterable[Any], *, in_use: bool = False) -> Source:
     if type(iterable) in (list, tuple, range):  # a subclass may slice as it likes
         return Sliced(iterable, in_use=in_use)  # type: ignore[arg-type]  # mypy does not narrow by `type(...) in`
     return Streamed(iterable, len(iterable) if isinstance(iterable, Sized) else None, in_use=in_use)
-
-
-def goes_through_a_set(iterable: Iterable[Any]) -> bool:
-    """Tell whether items plainly come from a set, also through iterators around it.
-
-    Nothing is taken from an iterator for that, and no code of the person's runs.
-    """
-    if isinstance(iterable, (set, frozenset, _SET_ITERATOR)):
-        return True
-    return any(map(goes_through_a_set, _sources(iterable)))
-
-
-def _sources(iterable: Iterable[Any]) -> Sequence[Any]:
-    """Return what an iterable goes through, as far as that can be seen."""
-    kind = type(iterable)
-    if isinstance(iterable, GeneratorType):  # of an expression, that is: a function may do anything
-        return [inspect.getgeneratorlocals(iterable).get(".0")]
-    if any(base.__module__ == "tqdm.std" for base in kind.__mro__):
-        return [vars(iterable).get("iterable")]
-    if kind is not itertools.chain and kind not in _AROUND_OTHERS and kind.__module__ != itertools.__name__:
-        return []
-    held = gc.get_referents(iterable)
-    if kind is itertools.chain:
-        return [*held, *_in_sequences(gc.get_referents(*held[-1:]))]  # the last is its iterator of iterables
-    # They hold iterators: a set is an item that was taken before.
-    return [one for one in [*held, *_in_sequences(held)] if not isinstance(one, (set, frozenset))]
-
-
-def _in_sequences(values: Iterable[Any]) -> Iterator[Any]:
-    """Yield the parts of tuples and lists, the first of many."""
-    for value in values:
-        if type(value) in {tuple, list}:
-            yield from value[:_MANY]
 
 
 def _overlap(one: Range, other: Range) -> bool:

@@ -19,7 +19,8 @@ from nbshm.wire.board import Board
 from nbshm.wire.first_items import FirstItem
 from nbshm.wire.run_lock import RunLock
 from nbshm.wire.shared_loops import Range
-from nbshm.worker.items import Source, Streamed, goes_through_a_set, source_of
+from nbshm.worker.item_order import check_order
+from nbshm.worker.items import Source, Streamed, source_of
 from nbshm.worker.loop_reports import LoopReport, LoopReports
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Rank:
 
     def claim(self, iterable: Iterable[T]) -> Claimed[T]:
         """See `nbshm.claim`."""
-        _check_order(iterable)
+        check_order(iterable)
         self._open_loops = [loop for loop in self._open_loops if loop.is_open]
         if any(loop.is_under_way for loop in self._open_loops):
             raise RuntimeError(
@@ -197,17 +198,6 @@ class Rank:
             iterable.report.label = label or iterable.report.label
             return iterable
         return self.loops.follow(iterable, self.loops.report(label, total))
-
-
-def _check_order(iterable: Iterable[Any]) -> None:
-    """Refuse a set, also one that other iterators go through: the items would not be the notebook's n-th."""
-    kind = type(iterable).__name__
-    if isinstance(iterable, (set, frozenset)):
-        raise TypeError(f"claim: a {kind} has another order in each process: claim(sorted(...))")
-    if goes_through_a_set(iterable):
-        raise TypeError(
-            f"claim: this {kind} goes through a set, which has another order in each process: use sorted(...)"
-        )
 
 
 def _cut(text: str) -> str:
