@@ -1,16 +1,14 @@
-"""Imports in a worker: modules that are where nobody looks for them, and what is done after an import."""
+"""Something to be done when a module is imported, whenever that is."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TypeAlias
-
-from nbshm.notebook.located_modules import Location
 
 Action: TypeAlias = Callable[[ModuleType], None]
 
@@ -50,28 +48,6 @@ class ImportWatch(MetaPathFinder):
         if spec is not None and spec.loader is not None and actions is not None:
             _act_after(spec, actions)
         return spec
-
-
-class LocationFinder(MetaPathFinder):
-    """Finds modules in the files that the notebook has loaded them from."""
-
-    def __init__(self, locations: Mapping[str, Location]) -> None:
-        self._locations = locations
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,  # noqa: ARG002  # the signature of finders
-        target: ModuleType | None = None,  # noqa: ARG002  # likewise
-    ) -> ModuleSpec | None:
-        """Return how a module of that name is loaded, if the notebook has loaded one in its own way."""
-        location = self._locations.get(fullname)
-        if location is None:
-            return None
-        directories = None if location.directories is None else list(location.directories)
-        return importlib.util.spec_from_file_location(
-            fullname, location.file, submodule_search_locations=directories
-        )
 
 
 def _act_after(spec: ModuleSpec, actions: list[Action]) -> None:

@@ -19,7 +19,8 @@ from typing import Any
 from nbshm.notebook.libraries import read_libraries, worker_backend, write_library
 from nbshm.notebook.seeds import NUMPY_LIMIT, Seeds
 from nbshm.notebook.surroundings import Surroundings, WarningFilter, capture_surroundings
-from nbshm.worker.imports import Action, ImportWatch, LocationFinder
+from nbshm.worker.imports import Action, ImportWatch
+from nbshm.worker.located_modules import LocationFinder
 from nbshm.worker.thread_pools import limit_threads
 
 
