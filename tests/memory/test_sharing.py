@@ -259,6 +259,13 @@ def test_what_cannot_be_shared_inside_of_something_is_named_by_its_path(shared: 
     assert str(refused.value) == f"cannot share '{INSIDE[source]}"
 
 
+def test_who_holds_an_array_is_found_beside_classes_that_cant_be_hashed(shared: Notebook):
+    run(shared, "class Unhashable(type): __hash__ = None\nclass Odd(metaclass=Unhashable): pass")
+    run(shared, "odd = [Odd()]; x = np.ones(3); keep = (x, odd[0])")
+    with pytest.raises(nbshm.CannotSend, match="it is held by the tuple 'keep' too"):
+        run(shared, "nbshm.share(x)")
+
+
 def test_what_is_noted_while_holders_are_looked_for_is_none_of_them(shared: Notebook):
     run(shared, "x = np.ones(3); r, s = x.view(np.recarray), x.view(np.recarray)")
     with pytest.raises(nbshm.CannotSend) as refused:

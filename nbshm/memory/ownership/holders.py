@@ -125,7 +125,7 @@ class Holders:
 def _follows(value: Any) -> bool:
     """Tell whether what holds arrays can be given others in their place, as far as is sure."""
     kind = type(value)
-    return kind in {list, dict, deque} or (is_own(kind) and type(_attributes(value)) is dict)
+    return kind in (list, dict, deque) or (is_own(kind) and type(_attributes(value)) is dict)
 
 
 def _arrays_in(mapping: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
@@ -137,10 +137,15 @@ def _suspects(objects: list[Any]) -> Iterator[Any]:
     for start in range(0, len(objects), _AT_ONCE):
         some = objects[start : start + _AT_ONCE]
         parts = gc.get_referents(*some)
-        unknown = [part for part in filterfalse(gc.is_tracked, parts) if type(part) in {tuple, dict}]
-        kinds = {*map(type, parts), *map(type, gc.get_referents(*unknown))}
-        if any(issubclass(kind, sys.modules["numpy"].ndarray) for kind in kinds):
+        unknown = [part for part in filterfalse(gc.is_tracked, parts) if _may_be_untracked(part)]
+        kinds = [*map(type, parts), *map(type, gc.get_referents(*unknown))]
+        each = dict(zip(map(id, kinds), kinds, strict=True))  # a metaclass may make some that can't be hashed
+        if any(issubclass(kind, sys.modules["numpy"].ndarray) for kind in each.values()):
             yield from some
+
+
+def _may_be_untracked(part: Any) -> bool:
+    return type(part) is tuple or type(part) is dict
 
 
 def _held_arrays(container: Any) -> Iterator[tuple[Any, Any]]:
@@ -151,7 +156,7 @@ def _held_arrays(container: Any) -> Iterator[tuple[Any, Any]]:
     for part in gc.get_referents(container):
         if is_array(part):
             yield container, part
-        elif type(part) in {tuple, dict} and not gc.is_tracked(part):
+        elif _may_be_untracked(part) and not gc.is_tracked(part):
             holder = container if _attributes(container) is part else part
             yield from ((holder, inner) for inner in gc.get_referents(part) if is_array(inner))
 
