@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from types import MemberDescriptorType
 from typing import Any
 
 
@@ -12,6 +14,15 @@ def attribute(value: Any, name: str) -> Any:
         return getattr(value, name, None)
     except Exception:  # noqa: BLE001  # a foreign __getattr__ raises what it likes, RecursionError too
         return None
+
+
+def slots(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a value has in `__slots__`, of its class and those that this derives from."""
+    for base in type(value).__mro__:
+        for name, slot in vars(base).items() if "__slots__" in vars(base) else ():
+            if isinstance(slot, MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # nothing has been assigned to it
+                    yield name, slot.__get__(value, type(value))
 
 
 def found_at(path: str, names: Mapping[str, Any]) -> Any:

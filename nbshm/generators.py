@@ -5,25 +5,18 @@ from __future__ import annotations
 import random
 import re
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from types import FunctionType, ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 from nbshm.attributes import found_at
 from nbshm.definitions.standard_objects import home_of_the_only_one
-from nbshm.refusals import parts
+from nbshm.parts import Place, parts, places
 from nbshm.words import listed
 
 SEEDING = frozenset({"manual_seed", "seed", "spawn"})
 """What a cell calls to give each rank a stream of its own."""
-
-_MOST = 20_000  # objects are looked at for the paths to generators
-_ATOMS = frozenset({bool, int, float, complex, str, bytes, type(None)})
-
-Place: TypeAlias = "tuple[str, Any]"
-"""A value, behind the path to it."""
 
 
 def generator_kinds() -> list[type]:
@@ -41,21 +34,8 @@ def is_generator(value: Any) -> bool:
 def places_of_generators(
     values: Mapping[str, Any], is_wanted: Callable[[Any], bool] = is_generator
 ) -> Iterator[Place]:
-    """Yield the generators that names lead to, each once, those behind the fewest steps first.
-
-    After some thousands of objects the rest is left.
-    """
-    waiting, seen = deque(values.items()), dict[int, Any]()
-    while waiting and len(seen) < _MOST:
-        path, value = waiting.popleft()
-        if id(value) in seen:
-            continue
-        seen[id(value)] = value
-        if is_wanted(value):
-            yield path, value
-        else:
-            inner = ((path + step, part) for step, part in _parts(value) if type(part) not in _ATOMS)
-            waiting.extend(islice(inner, _MOST - len(waiting)))
+    """Yield the generators that names lead to, each once, those behind the fewest steps first."""
+    return (place for place in places(values, _parts) if is_wanted(place[1]))
 
 
 def about_generators(

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import re
 import sys
-from collections import UserDict, deque
-from collections.abc import Callable, Iterator
-from types import FunctionType, MappingProxyType, MemberDescriptorType
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any, Literal
 
 from nbshm.attributes import attribute
 from nbshm.errors import CannotSend
 from nbshm.failures.chains import safe_message
 from nbshm.own_code import is_module_of_the_persons
+from nbshm.parts import parts
 from nbshm.words import with_article
 
 _DEPTH = 12
-_MOST_LOOKED_AT = 10_000  # objects
 _MOST_TOLD = 3  # steps into a library's object: a longer path says nothing to who has not written it
 _REMEDIES = {
     "generator": ("is a live generator", "Make it inside the cell, or send a list."),
@@ -37,7 +35,6 @@ _REMEDIES = {
     "Thread": ("is a thread", "Start it inside the cell."),
     "frame": ("is a frame", "Send what you need of it."),
 }
-_OF_MODULES = frozenset({"._modules", "._parameters", "._buffers"})
 _ATTRIBUTE = re.compile(r"\.\w+$")
 _FILLED_BY_PEOPLE = frozenset({"argparse", "builtins", "collections", "functools", "types"})
 """Modules with classes whose objects hold what people put there, not what a library needs."""
@@ -186,81 +183,6 @@ def _says_more(error: Exception, inner: Exception) -> bool:
     if not isinstance(error, Unsendable):
         return False
     return not isinstance(inner, Unsendable) or (error.as_a_whole and not inner.as_a_whole)
-
-
-def steps_to(part: Any, value: Any) -> str:
-    """Return how a part is reached from a value (`['a'][0].b`); nothing where no way is found."""
-    waiting, seen = deque([("", value)]), dict[int, Any]()
-    with contextlib.suppress(Exception):  # parts of foreign classes raise what they like
-        while waiting and len(seen) < _MOST_LOOKED_AT:
-            steps, found = waiting.popleft()
-            if found is part:
-                return steps
-            if id(found) not in seen:
-                seen[id(found)] = found
-                waiting.extend((steps + step, inner) for step, inner in parts(found))
-    return ""
-
-
-def parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a value with how each is reached from it.
-
-    What a value is, its type says: `__class__` may say anything. Where a builtin type can be asked for the
-    parts, a subclass that has ways of its own is not.
-    """
-    kind = type(value)
-    if issubclass(kind, dict):
-        yield from ((f"[{key!r}]", part) for key, part in dict.items(value))
-    elif issubclass(kind, MappingProxyType):
-        yield from ((f"[{key!r}]", part) for key, part in value.items())
-    elif issubclass(kind, UserDict):
-        yield from ((f"[{key!r}]", part) for key, part in (attribute(value, "data") or {}).items())
-    elif issubclass(kind, (list, tuple)):
-        items = list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value)
-        yield from ((f"[{index}]", part) for index, part in enumerate(items))
-    elif issubclass(kind, (set, frozenset)):
-        members = set.__iter__(value) if issubclass(kind, set) else frozenset.__iter__(value)
-        yield from (("{...}", part) for part in members)
-    elif dataclasses.is_dataclass(kind):
-        yield from ((f".{item.name}", attribute(value, item.name)) for item in dataclasses.fields(kind))
-    torch = sys.modules.get("torch")
-    if torch is not None and issubclass(kind, torch.nn.Module):
-        yield from _parts_of_module(value, torch.nn)
-        yield from ((step, part) for step, part in _inner(value) if step not in _OF_MODULES)
-    else:
-        yield from _inner(value)
-
-
-def _parts_of_module(module: Any, nn: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a module of torch is made of, by the expressions that people write."""
-    kind, own = type(module), vars(module)
-    for name, child in own.get("_modules", {}).items():
-        if issubclass(kind, (nn.Sequential, nn.ModuleList)):
-            yield f"[{name}]", child
-        elif issubclass(kind, nn.ModuleDict):
-            yield f"[{name!r}]", child
-        else:
-            yield f".{name}", child
-    for name, tensor in (*own.get("_parameters", {}).items(), *own.get("_buffers", {}).items()):
-        yield f".{name}", tensor
-
-
-def _inner(value: Any) -> Iterator[tuple[str, Any]]:
-    for cell in attribute(value, "__closure__") or ():
-        yield " (its closure)", attribute(cell, "cell_contents")  # an empty one raises
-    yield from ((" (a default)", default) for default in attribute(value, "__defaults__") or ())
-    if callable(value) and not issubclass(type(value), type):
-        for name in ("func", "args", "keywords", "__self__"):
-            part = attribute(value, name)
-            if part is not None:
-                yield f".{name}", part
-    dictionary = attribute(value, "__dict__")
-    if issubclass(type(dictionary), dict):
-        yield from ((f".{key}", part) for key, part in dictionary.items())
-    for base in type(value).__mro__:
-        if "__slots__" in vars(base):
-            slots = (name for name, each in vars(base).items() if type(each) is MemberDescriptorType)
-            yield from ((f".{name}", attribute(value, name)) for name in slots)
 
 
 def explain(culprit: Culprit) -> tuple[str, str]:

@@ -7,10 +7,13 @@ that fail, or makes another message of the message.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import BuiltinFunctionType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType
+from types import BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
+from nbshm.attributes import slots
+
 _NATIVE = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
+_OF_SYSTEM = ("errno", "strerror", "filename", "filename2")
 _WAYS_OF_PICKLING = ("__reduce__", "__reduce_ex__", "__getnewargs__", "__getnewargs_ex__")
 
 
@@ -30,7 +33,7 @@ def reduce_without_init(exception: BaseException) -> tuple[Any, ...]:
     """Return a reduction that calls nothing of the exception's class when it is undone."""
     kind = type(exception)
     _, args, *state = _native(kind, "__reduce__")(exception)
-    attributes = {**dict(_slots(exception)), **(state[0] if state else {})}
+    attributes = {**dict(_left_out(exception)), **(state[0] if state else {})}
     return remade, (kind, args), attributes or None, None, None, set_attributes
 
 
@@ -57,14 +60,9 @@ def _native(kind: type, name: str) -> Any:
     return next(found for base in kind.__mro__ if isinstance(found := vars(base).get(name), _NATIVE))
 
 
-def _slots(exception: BaseException) -> Iterator[tuple[str, Any]]:
-    """Yield what is in `__slots__`, which exceptions leave out when they are pickled.
-
-    So they do with what an `OSError` was given by assignment, which its arguments don't have.
-    """
-    for base in type(exception).__mro__:
-        for name, member in vars(base).items() if base is OSError or "__slots__" in vars(base) else ():
-            if isinstance(member, MemberDescriptorType) and hasattr(exception, name):
-                value = getattr(exception, name)
-                if base is not OSError or value is not None:  # None would be told as a file of that name
-                    yield name, value
+def _left_out(exception: BaseException) -> Iterator[tuple[str, Any]]:
+    """Yield what exceptions leave out when they are pickled: slots, and what an OSError was given later."""
+    yield from slots(exception)
+    if isinstance(exception, OSError):
+        of_system = ((name, vars(OSError)[name].__get__(exception)) for name in _OF_SYSTEM)
+        yield from (each for each in of_system if each[1] is not None)  # it would be told as a file's name

@@ -22,7 +22,8 @@ from nbshm.memory.ownership.slots import Argument, Locals, slots_in
 from nbshm.memory.placing import carry_out
 from nbshm.memory.shared.regions import Region
 from nbshm.memory.shared.segments import Segment, Segments
-from nbshm.refusals import refusal, steps_to
+from nbshm.parts import steps_to
+from nbshm.refusals import refusal
 
 _UNNAMED = "the value (unnamed)"
 _TO_THE_CELL = "it to the parallel cell, which copies it in and back."

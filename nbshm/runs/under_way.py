@@ -19,11 +19,12 @@ from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
 from nbshm.failures.reports import Died, RankFailure, with_frames
 from nbshm.failures.stacks import Reader
 from nbshm.garbage import collection_put_off
-from nbshm.generators import Place, about_generators, places_of_generators
+from nbshm.generators import about_generators, places_of_generators
 from nbshm.jobs import Body, Outcome
 from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
 from nbshm.packing.forking import as_fork_allows
+from nbshm.parts import Place
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
 from nbshm.processes.workers import Workers
