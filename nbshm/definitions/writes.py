@@ -52,15 +52,21 @@ def writes(tree: ast.Module) -> list[Write]:
         for node in nodes
         for write in _writes(node, is_updated=id(node) in updated, is_alone=id(node) in alone)
     ]
+    added_to = [write for node in _outside_definitions(tree) for write in _added_to(node)]
     loops = _loops(tree, nodes)
-    return [_through_loops(write, loops) for write in [*into, *_added_to(tree)]]
+    return [_through_loops(write, loops) for write in [*into, *added_to]]
+
+
+def _outside_definitions(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        for child in ast.iter_child_nodes(node):
+            yield from _outside_definitions(child)
 
 
 def _added_to(node: ast.AST) -> Iterator[Write]:
-    """Yield names and attributes that are bound to something made of their value, outside of definitions."""
+    """Yield the name or the attribute that a statement binds to something made of its value."""
     match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
-            return
         case ast.AugAssign(target=ast.Name(id=name)):
             yield Write(name=name, steps=(), text=name, binds=True)
         case ast.AugAssign(target=ast.Attribute() as target):
@@ -68,8 +74,6 @@ def _added_to(node: ast.AST) -> Iterator[Write]:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp(left=left, right=right)):
             if any(isinstance(side, ast.Name) and side.id == name for side in (left, right)):
                 yield Write(name=name, steps=(), text=name, binds=True)
-    for child in ast.iter_child_nodes(node):
-        yield from _added_to(child)
 
 
 def _writes(node: ast.AST, *, is_updated: bool, is_alone: bool) -> Iterator[Write]:
@@ -129,23 +133,12 @@ def _loops(tree: ast.Module, nodes: Iterable[ast.AST]) -> _Loops:
     """Return the loops of a cell, outside of definitions, whose variable nothing else binds."""
     names = [node for node in nodes if isinstance(node, ast.Name)]
     bound = Counter(name.id for name in names if not isinstance(name.ctx, ast.Load))
-    loops = dict(loop for node in _outside_definitions(tree) for loop in _of_loop(node))
+    statements = (node for node in _outside_definitions(tree) if isinstance(node, (ast.For, ast.AsyncFor)))
+    loops = dict(loop for node in statements for loop in _variables(node.target, node.iter))
     return {name: loop for name, loop in loops.items() if bound[name] == 1}
 
 
-def _outside_definitions(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-        for child in ast.iter_child_nodes(node):
-            yield from _outside_definitions(child)
-
-
-def _of_loop(node: ast.AST) -> Iterator[tuple[str, tuple[ast.expr, Step]]]:
-    if isinstance(node, (ast.For, ast.AsyncFor)):
-        yield from _items(node.target, node.iter)
-
-
-def _items(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[str, tuple[ast.expr, Step]]]:
+def _variables(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[str, tuple[ast.expr, Step]]]:
     """Yield the variables that a loop over this binds, where it is plain what to."""
     match target, iterable:
         case ast.Name(id=name), ast.Name() | ast.Attribute() | ast.Subscript():
@@ -158,13 +151,13 @@ def _items(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[str, tuple[as
         ):
             yield name, (whole, ("any item", None))
         case ast.Tuple(elts=[_, inner]), ast.Call(func=ast.Name(id="enumerate"), args=[whole, *_]):
-            yield from _items(inner, whole)
+            yield from _variables(inner, whole)
         case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="zip"), args=iterables):
             for each, whole in zip(targets, iterables, strict=False):
-                yield from _items(each, whole)
+                yield from _variables(each, whole)
         case _, ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=[whole, *_]):
             if called in _PASSING_ON:
-                yield from _items(target, whole)
+                yield from _variables(target, whole)
 
 
 def _through_loops(write: Write, loops: _Loops) -> Write:
