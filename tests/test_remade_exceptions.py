@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import copyreg
 import io
 import pickle
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,11 +157,9 @@ def test_an_exception_that_leads_to_itself_comes_back_as_one() -> None:
     assert back.itself[0] is back
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="groups came with Python 3.11")
 def test_a_group_of_them_comes_back() -> None:
-    group = pytest.importorskip("builtins").__dict__.get("ExceptionGroup")
-    if group is None:
-        pytest.skip("groups came with Python 3.11")
-    back = there_and_back(group("both", [ApiError(1, "a"), ValueError("b")]))
+    back = there_and_back(builtins.ExceptionGroup("both", [ApiError(1, "a"), ValueError("b")]))
     assert [str(member) for member in back.exceptions] == ["a", "b"]
     assert back.exceptions[0].code == 1
 

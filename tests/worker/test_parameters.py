@@ -59,9 +59,9 @@ def test_a_model_that_was_never_made_or_is_lazy_is_passed_over() -> None:
 
 def test_thousands_of_parameters_take_a_moment() -> None:
     net = nn.ParameterList([nn.Parameter(torch.zeros(1)) for _ in range(20_000)])
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert NotebooksParameters({"net": net}).given_other_memory() == []
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 1
 
 
 def test_many_are_told_in_short() -> None:
