@@ -462,11 +462,11 @@ raw = torch.empty(3, dtype=torch.qint8)
 pruned = nn.ModuleDict({"one": nn.Sequential(nn.Linear(2, 2))})
 prune.l1_unstructured(pruned["one"][0], "weight", 0.5)
 class Recurrent(nn.Module):
-    def __init__(self):
+    def __init__(self, last):
         super().__init__()
         self.cell = nn.Linear(2, 2)
-        self.cell.last = graph
-recurrent = Recurrent()
+        self.cell.last = last
+recurrent = Recurrent(graph)
 def keep(x):
     global inner
     inner = x
