@@ -1,19 +1,15 @@
-"""Random generators that travel: which they are, the paths to them, and what there is to say of it."""
+"""Random generators that travel: which they are, and the paths to them."""
 
 from __future__ import annotations
 
 import random
-import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from nbshm.attributes import found_at
 from nbshm.definitions.standard_objects import home_of_the_only_one
 from nbshm.parts import Place, parts, places
-from nbshm.words import listed
 
 SEEDING = frozenset({"manual_seed", "seed", "spawn"})
 """What a cell calls to give each rank a stream of its own."""
@@ -36,42 +32,6 @@ def places_of_generators(
 ) -> Iterator[Place]:
     """Yield the generators that names lead to, each once, those behind the fewest steps first."""
     return (place for place in places(values, _parts) if is_wanted(place[1]))
-
-
-def about_generators(
-    places: Collection[Place], seeded: Collection[str], namespace: Mapping[str, Any]
-) -> Iterator[str]:
-    """Say in a line which generators are the same in all ranks, and in one which each item has of its own.
-
-    `seeded` is what the cell gives each rank a stream of, as its code calls that.
-    """
-    left = [place for place in places if place[0] not in seeded]
-    numbers = Counter(_of_any_item(path) for path, _ in left)
-    shared = [(path, value) for path, value in left if numbers[_of_any_item(path)] == 1]
-    if shared:
-        told = listed([path for path, _ in shared])
-        remedy = _remedy(shared, namespace)
-        yield f"Every rank gets the same random numbers from {told}. {remedy} {_again(shared)}"
-    own = [(path, value) for path, value in left if numbers[_of_any_item(path)] > 1]
-    if own:  # a loop may share the items out among the ranks
-        told = listed([path for path, _ in own])
-        yield f"The ranks have copies of {told}. {_again(own)} Make new ones before it."
-
-
-def _of_any_item(path: str) -> str:
-    return re.sub(r"\[\d+\]", "[]", path)
-
-
-def _again(places: Sequence[Place]) -> str:
-    them = "it" if len(places) == 1 else "them"
-    return f"The next parallel cell starts {them} again where the notebook left {them}."
-
-
-def _remedy(places: Sequence[Place], namespace: Mapping[str, Any]) -> str:
-    path, value = places[0]
-    if len(places) == 1 and hasattr(value, "spawn") and found_at(path, namespace) is value:
-        return f"Use {path}.spawn(nprocs)[rank] in the cell."
-    return "Seed one for each rank in the cell."
 
 
 def _parts(value: Any) -> Iterator[Place]:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nbshm.generators import about_generators, places_of_generators
+from nbshm.generators import places_of_generators
 
 RNG = np.random.default_rng(1)
 
@@ -40,12 +40,3 @@ def test_a_generator_is_told_once_by_the_path_of_the_fewest_steps():
 
 def test_what_is_a_librarys_or_draws_for_everybody_is_not_looked_into():
     assert paths(np=np, random=random, rand=np.random.rand, sample=random.sample) == []
-
-
-def test_several_kinds_have_one_line_and_one_remedy():
-    values = {"a": RNG, "b": random.Random(1)}  # noqa: S311
-    (told,) = about_generators(list(places_of_generators(values)), [], values)
-    assert told == (
-        "Every rank gets the same random numbers from a and b. Seed one for each rank in the cell. "
-        "The next parallel cell starts them again where the notebook left them."
-    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+from nbshm.attributes import found_at
 from nbshm.failures.reports import Raised, RankFailure
 from nbshm.failures.stacks import (
     Dump,
@@ -23,6 +25,7 @@ from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.failures.waits import TAKER, what_it_waits_for
 from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
+from nbshm.parts import Place
 from nbshm.words import listed, with_article, without_colours
 
 _MISSING = {
@@ -54,16 +57,36 @@ def before_start(
             "or use out= for what the cell assigns."
         )
     if options.nprocs > 1:
-        yield from about_gradients({name: namespace.get(name) for name in sorted(names)})
+        yield from _about_gradients({name: namespace.get(name) for name in sorted(names)})
 
 
-def about_gradients(values: Mapping[str, Any]) -> Iterator[str]:
+def _about_gradients(values: Mapping[str, Any]) -> Iterator[str]:
     """Say which models have gradients that the ranks would share."""
     for name in [name for name, value in values.items() if _has_gradients(value)]:
         yield (
             f"{name} has gradients already, so the ranks share them and write over each other's. "
             f"Call {name}.zero_grad() before the cell, or first in it: then each rank has its own."
         )
+
+
+def about_generators(
+    places: Collection[Place], seeded: Collection[str], namespace: Mapping[str, Any]
+) -> Iterator[str]:
+    """Say in a line which generators are the same in all ranks, and in one which each item has of its own.
+
+    `seeded` is what the cell gives each rank a stream of, as its code calls that.
+    """
+    left = [place for place in places if place[0] not in seeded]
+    numbers = Counter(_of_any_item(path) for path, _ in left)
+    shared = [(path, value) for path, value in left if numbers[_of_any_item(path)] == 1]
+    if shared:
+        told = listed([path for path, _ in shared])
+        remedy = _remedy_for_generators(shared, namespace)
+        yield f"Every rank gets the same random numbers from {told}. {remedy} {_again(shared)}"
+    own = [(path, value) for path, value in left if numbers[_of_any_item(path)] > 1]
+    if own:  # a loop may share the items out among the ranks
+        told = listed([path for path, _ in own])
+        yield f"The ranks have copies of {told}. {_again(own)} Make new ones before it."
 
 
 def about_rendezvous(environment: Mapping[str, str], nprocs: int) -> Iterator[str]:
@@ -179,6 +202,22 @@ def _missing_name(report: ExceptionReport) -> str | None:
         return report.message.strip("'\"")
     found = _MISSING.get(report.type_name, _MISSING_IN_A_TEXT).search(report.message)
     return found[1] if found else None
+
+
+def _of_any_item(path: str) -> str:
+    return re.sub(r"\[\d+\]", "[]", path)
+
+
+def _again(places: Sequence[Place]) -> str:
+    them = "it" if len(places) == 1 else "them"
+    return f"The next parallel cell starts {them} again where the notebook left {them}."
+
+
+def _remedy_for_generators(places: Sequence[Place], namespace: Mapping[str, Any]) -> str:
+    path, value = places[0]
+    if len(places) == 1 and hasattr(value, "spawn") and found_at(path, namespace) is value:
+        return f"Use {path}.spawn(nprocs)[rank] in the cell."
+    return "Seed one for each rank in the cell."
 
 
 def _has_gradients(value: Any) -> bool:

@@ -19,7 +19,7 @@ from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
 from nbshm.failures.reports import Died, RankFailure, with_frames
 from nbshm.failures.stacks import Reader
 from nbshm.garbage import collection_put_off
-from nbshm.generators import about_generators, places_of_generators
+from nbshm.generators import places_of_generators
 from nbshm.jobs import Body, Outcome
 from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
@@ -279,7 +279,7 @@ def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Itera
     yield from notes.before_start(task.options, departure.names, private=private, namespace=namespace)
     if task.options.nprocs > 1:
         places = _places_of_generators(task, departure, namespace)
-        yield from about_generators(places, task.analysis.seeded, namespace)
+        yield from notes.about_generators(places, task.analysis.seeded, namespace)
     yield from notes.about_rendezvous(departure.job.surroundings.environment, task.options.nprocs)
     yield from notes.about_edited(departure.edited)
     yield from notes.about_unshared(departure.unshared)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
 from kernels import Kernel
+
+from nbshm.runs.notes import about_generators
 
 
 @pytest.mark.parametrize(
@@ -176,6 +181,15 @@ def test_what_draws_for_everybody_is_seeded_and_needs_no_word(shared_notebook: K
         "common = [np.random.mtrand._rand, random._inst, torch.default_generator, random.randint]"
     ).check()
     assert "random numbers" not in shared_notebook.run("%%parallel nprocs=2\nlen(common)").check().text
+
+
+def test_several_kinds_of_generators_have_one_line_and_one_remedy() -> None:
+    values = {"a": np.random.default_rng(1), "b": random.Random(1)}  # noqa: S311
+    (told,) = about_generators(list(values.items()), [], values)
+    assert told == (
+        "Every rank gets the same random numbers from a and b. Seed one for each rank in the cell. "
+        "The next parallel cell starts them again where the notebook left them."
+    )
 
 
 def test_generators_of_which_each_item_has_its_own_are_told_in_one_line(shared_notebook: Kernel) -> None:
