@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
+
+from nbshm.definitions.bindings import parameter_names, scope_bindings
 
 # Methods by which the built-in containers are changed in place.
 _CHANGING = frozenset(
@@ -44,13 +46,15 @@ class Write:
 
 def writes(tree: ast.Module) -> list[Write]:
     """Return the writes of a cell: `x[i] = ...`, `x.loc[i] = ...`, `x.a.append(...)`, `x.a += ...`."""
-    nodes = list(ast.walk(tree))
+    places = list(_with_locals(tree))
+    nodes = [node for node, _ in places]
     updated = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
     alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     into = [
         write
-        for node in nodes
+        for node, own in places
         for write in _writes(node, is_updated=id(node) in updated, is_alone=id(node) in alone)
+        if write.name not in own
     ]
     added_to = [write for node in _outside_definitions(tree) for write in _added_to(node)]
     loops = _loops(tree, nodes)
@@ -62,6 +66,26 @@ def _outside_definitions(node: ast.AST) -> Iterator[ast.AST]:
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
         for child in ast.iter_child_nodes(node):
             yield from _outside_definitions(child)
+
+
+def _with_locals(
+    node: ast.AST, own: frozenset[str] = frozenset()
+) -> Iterator[tuple[ast.AST, frozenset[str]]]:
+    """Yield a node and those in it, each with the names that are local to the functions around it."""
+    yield node, own
+    body: Sequence[ast.AST] = ()
+    inner = own
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        body = [node.body] if isinstance(node, ast.Lambda) else node.body
+        inner = _locals(node.args, body, own)
+    inside = set(map(id, body))
+    for child in ast.iter_child_nodes(node):
+        yield from _with_locals(child, inner if id(child) in inside else own)
+
+
+def _locals(arguments: ast.arguments, body: Sequence[ast.AST], around: frozenset[str]) -> frozenset[str]:
+    bindings = scope_bindings(body)
+    return (around | bindings.own | parameter_names(arguments)) - bindings.declared_global
 
 
 def _added_to(node: ast.AST) -> Iterator[Write]:

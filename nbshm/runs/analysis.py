@@ -30,7 +30,7 @@ _HISTORIES = frozenset({"Out", "_oh"})
 class Analysis:
     """What a cell needs, its writes into the notebook's values, and names that it binds in its ranks only.
 
-    `seeded` is what it seeds, or spawns from, as its code calls that: `rng`, `opts['rng']`.
+    `seeded` is what it seeds, spawns from, or binds anew, as its code calls that: `rng`, `opts['rng']`.
     """
 
     needs: Needs
@@ -80,10 +80,13 @@ def _writes_into_the_notebook(tree: ast.Module, names: Names, out: Iterable[str]
 
 
 def _seeded(tree: ast.Module) -> Iterator[str]:
-    """Yield the expressions of which the cell uses a method that gives a stream of random numbers."""
+    """Yield what the cell uses a method of that gives a stream of random numbers, and what it binds anew."""
     for node in ast.walk(write_out(tree)):
-        if isinstance(node, ast.Attribute) and node.attr in SEEDING:
-            yield ast.unparse(node.value)
+        match node:
+            case ast.Attribute(attr=method, value=generator) if method in SEEDING:
+                yield ast.unparse(generator)
+            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+                yield ast.unparse(node)
 
 
 def _names_in_the_result(tree: ast.Module) -> set[str]:

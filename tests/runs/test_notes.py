@@ -175,6 +175,15 @@ def test_a_generator_that_is_seeded_where_it_is_held_needs_no_word(shared_notebo
     assert "nbshm:" not in reply.text
 
 
+def test_a_generator_in_whose_place_the_cell_puts_another_needs_no_word(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import numpy as np\nfrom types import SimpleNamespace\n"
+        "held = SimpleNamespace(rng=np.random.default_rng(1)); opts = {'rng': np.random.default_rng(0)}"
+    ).check()
+    body = 'held.rng = opts["rng"] = np.random.default_rng(rank)\nheld.rng.random();'
+    assert "random numbers" not in shared_notebook.run(f"%%parallel nprocs=2\n{body}").check().text
+
+
 def test_what_draws_for_everybody_is_seeded_and_needs_no_word(shared_notebook: Kernel) -> None:
     shared_notebook.run(
         "import random, torch\nimport numpy as np\n"
