@@ -249,8 +249,9 @@ class Job:
     `flags` are the compiler's, with the `from __future__` imports of earlier cells; `token` marks displays in
     the output. A `forked` worker has the notebook's own `__main__` already. `keeper` is as in `Preparation`.
 
-    The last `spares` of the segments are for what ranks give back: one for each of the first ranks. `cuda`
-    are the notebook's storages on GPUs.
+    Children that the person's code forks in a rank share the segments numbered in `stay_shared`, and have
+    copies of the others. The last `spares` of the segments are for what ranks give back: one for each of the
+    first ranks. `cuda` are the notebook's storages on GPUs.
     """
 
     program: Program
@@ -259,6 +260,7 @@ class Job:
     out: tuple[str, ...]
     places: Places
     segments: tuple[int, ...]
+    stay_shared: frozenset[int]
     spares: int
     cuda: tuple[CudaHandle, ...]
     surroundings: Surroundings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +25,22 @@ class MappedSegments(Closing):
     """The segments of a job, mapped when something in them is first asked for.
 
     It owns the descriptors until it is closed, or a segment takes over its own. `segments` lists those that
-    are mapped for sharing.
+    are mapped for sharing. Those numbered in `stay_shared` are shared with forked children as well.
     """
 
-    def __init__(self, fds: Sequence[int], sizes: Sequence[int], *, cuda: Sequence[CudaHandle] = ()) -> None:
+    def __init__(
+        self,
+        fds: Sequence[int],
+        sizes: Sequence[int],
+        *,
+        stay_shared: Collection[int] = (),
+        cuda: Sequence[CudaHandle] = (),
+    ) -> None:
         self.segments = Segments()
         allow_descriptors(len(fds) + _SPARE)  # Python keeps one of its own of each private mapping
         self._fds = dict(enumerate(fds))
         self._sizes = tuple(sizes)
+        self._stay_shared = stay_shared
         self._shared: dict[int, Segment] = {}
         self._numbers: dict[int, int] = {}
         self._private: dict[int, mmap.mmap] = {}
@@ -56,6 +64,8 @@ class MappedSegments(Closing):
         """Return a segment, mapped for sharing."""
         if number not in self._shared:
             segment = Segment.over(self._fds.pop(number), self._sizes[number])
+            if number in self._stay_shared:
+                segment.stay_shared()
             self._shared[number] = self.segments.add(segment)
             self._numbers[segment.address] = number
         return self._shared[number]

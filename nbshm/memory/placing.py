@@ -58,8 +58,8 @@ class Placement(Closing):
     """The memory of one run, from before its workers start until after they have ended.
 
     `fds` and `sizes` describe the segments to hand to each worker, in order; `places` says for each buffer
-    where it lies in them. The last `spares` of them are for what ranks give back. Workers open storages on
-    GPUs by `cuda`.
+    where it lies in them. Those numbered in `stay_shared` were asked to be shared, with forked children too.
+    The last `spares` of them are for what ranks give back. Workers open storages on GPUs by `cuda`.
     """
 
     def __init__(
@@ -82,6 +82,12 @@ class Placement(Closing):
         handed = (*self._own.homes, *spares)
         self.fds = tuple(home.fd for home in handed)
         self.sizes = tuple(home.nbytes for home in handed)
+        self.stay_shared = frozenset(
+            number
+            for number, home in enumerate(self._own.homes)
+            if not isinstance(home, Segment)
+            or home.stays_shared  # a file is shared by torch, or by its own nature
+        )
         self.spares = len(spares)
         self.places = self._own.places
 

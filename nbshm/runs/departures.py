@@ -136,6 +136,7 @@ def _job(body: Body, program: Program, placement: Placement, session: Session, o
         out=options.out,
         places=placement.places,
         segments=placement.sizes,
+        stay_shared=placement.stay_shared,
         spares=placement.spares,
         cuda=placement.cuda,
         surroundings=capture_surroundings(

@@ -59,7 +59,9 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
     values, board, *others = fds
     segments, carried = others[: len(job.segments)], others[len(job.segments) :]
     with ExitStack() as stack:
-        mapping = stack.enter_context(MappedSegments(segments, job.segments, cuda=job.cuda))
+        mapping = stack.enter_context(
+            MappedSegments(segments, job.segments, stay_shared=job.stay_shared, cuda=job.cuda)
+        )
         rank = stack.enter_context(being(_rank(seat, Board(board, seat.nprocs))))
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)

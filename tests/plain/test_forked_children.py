@@ -113,3 +113,22 @@ def test_children_of_ranks_have_copies_and_forked_ranks_none(notebook: Kernel):
             "assert kept[rank] < 9"
         ).check()
     assert notebook.value("kept.tolist()") == [2, 2, 0, 0]
+
+
+@pytest.mark.parametrize("method", ["forkserver", "fork"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        "x = nbshm.share(np.zeros(4))",
+        "x = torch.zeros(4).share_memory_()",
+        "raw = mp.RawArray('d', 4); x = np.frombuffer(raw)",
+    ],
+)
+def test_children_of_ranks_share_what_the_notebook_has_shared(notebook: Kernel, made: str, method: str):
+    notebook.run(made).check()
+    notebook.run(
+        f"%%parallel nprocs=2 start_method={method}\n"
+        "in_child(lambda: fill(x[rank : rank + 1], 9))\n"
+        "assert x[rank] == 9"
+    ).check()
+    assert notebook.value("x.tolist()") == [9, 9, 0, 0]

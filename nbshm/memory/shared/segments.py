@@ -95,6 +95,11 @@ class Segment:
         """Tell whether it was handed on from here, or mapped when this process was forked."""
         return self.pages.handed_on or self.buffer.forks_before != count_forks()  # type: ignore[attr-defined]  # as above
 
+    @property
+    def stays_shared(self) -> bool:
+        """Whether children that the person's code forks share it."""
+        return bool(self.buffer.stays_shared)  # type: ignore[attr-defined]  # see `on`
+
     def stay_shared(self) -> None:
         """Have children that the person's code forks share it: that was asked for."""
         self.buffer.stays_shared = True  # type: ignore[attr-defined]  # see `on`
