@@ -51,8 +51,8 @@ def reducers(
     To be used as it is, not copied, since it finds some only when it is asked for them. An array for which
     `is_shared` is false travels as a snapshot. `meet_graph` is called for each tensor that is part of an
     autograd graph, and travels detached from it unless that raises. `lends_masks`: masked arrays that have
-    none are lent masks, for what ranks mask. Libraries that nobody has imported are
-    not imported here: there can be no objects of theirs.
+    none are lent masks, for what ranks mask. Libraries that nobody has imported are not imported here: there
+    can be no objects of theirs.
     """
     found = Reducers()
     if "numpy" in sys.modules:

@@ -1,4 +1,4 @@
-"""Memory that is moved now, ahead of a cell."""
+"""Memory that is moved now: ahead of a cell, or with what forked workers inherit because it can't be sent."""
 
 from __future__ import annotations
 
@@ -7,26 +7,18 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
-from nbshm.errors import CannotSend
-from nbshm.memory.buffers import Buffer, Buffers
+from nbshm.memory.buffers import Buffers
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.decisions import Copied, Moves, decide
+from nbshm.memory.move_refusals import cannot_move, name_of
 from nbshm.memory.ownership.address_space import AddressSpace
-from nbshm.memory.ownership.contents import arrays_of_libraries, pieces_of_array, tensors_and_arrays
-from nbshm.memory.ownership.extents import overlapped
-from nbshm.memory.ownership.holders import Holders
+from nbshm.memory.ownership.contents import arrays_of_libraries, pieces_of, tensors_and_arrays
 from nbshm.memory.ownership.names import NotebookNames
-from nbshm.memory.ownership.paths import levels
-from nbshm.memory.ownership.reach import is_array, is_plain_array, parts
+from nbshm.memory.ownership.reach import is_array
 from nbshm.memory.ownership.slots import Argument, Locals, slots_in
 from nbshm.memory.placing import carry_out
-from nbshm.memory.shared.regions import Region
 from nbshm.memory.shared.segments import Segment, Segments
-from nbshm.parts import steps_to
 from nbshm.refusals import refusal
-
-_UNNAMED = "the value (unnamed)"
-_TO_THE_CELL = "it to the parallel cell, which copies it in and back."
 
 Mappings: TypeAlias = Sequence[MutableMapping[Any, Any]]
 
@@ -56,7 +48,7 @@ def share(argument: Argument, caller: FrameType, *, mappings: Mappings, segments
         decisions = decide(buffers, names=names, segments=segments, space=space, worth_a_walk=0)
         for decision in decisions:
             if isinstance(decision, Copied):
-                raise _refusal(decision.region, argument.value, buffers, names, known)
+                raise cannot_move(decision.region, argument.value, buffers, names, known)
         for spot in carry_out(decisions, buffers, names, segments, reserved=0):
             if isinstance(spot.home, Segment):
                 spot.home.stay_shared()
@@ -124,10 +116,10 @@ def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
         )
     pickler = _pickler()
     try:
-        pickler.dump([piece for part in parts for piece in _pieces(part)])
+        pickler.dump([piece for part in parts for piece in pieces_of(part)])
     except Exception as error:  # whatever a tensor's own pickling raises
         problem = refusal(
-            _name(value, namespace),
+            name_of(value, namespace),
             value,
             error,
             user=None,
@@ -138,10 +130,6 @@ def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
     return pickler.buffers
 
 
-def _pieces(part: Any) -> list[Any]:
-    return pieces_of_array(part) if is_array(part) else [part]
-
-
 def _pickler() -> CapturingPickler:
     return CapturingPickler(lambda _: NotImplemented, others={})
 
@@ -149,76 +137,3 @@ def _pickler() -> CapturingPickler:
 def _without(slots: Mappings, mappings: Mappings) -> Mappings:
     there = {id(mapping) for mapping in mappings}
     return [slot for slot in slots if id(slot) not in there]
-
-
-def _refusal(
-    region: Region, value: Any, buffers: Buffers, names: NotebookNames, known: Mappings
-) -> CannotSend:
-    """Say what of a value can't be moved, and why."""
-    arrays = [part for part in tensors_and_arrays(value) if is_array(part) and _lies_in(region, part)]
-    if arrays:
-        reason, remedy = _about_arrays(arrays, value, known)
-    else:
-        reason, remedy = _about_storage(buffers[region.numbers[0]], value, known[0])
-    path = _path(region, value, known[0]) or names.name_of(region.address, region.nbytes)
-    return CannotSend(path or _UNNAMED, reason=reason, remedy=remedy, action="share")
-
-
-def _path(region: Region, value: Any, namespace: MutableMapping[Any, Any]) -> str | None:
-    """Return the name of what lies in a region, or the way to it from the value; None if there is none."""
-    found = [part for part in tensors_and_arrays(value) if _lies_in(region, part)]
-    named = {id(each): name for name, each in reversed(next(levels(namespace)))}
-    for part in found:
-        name: str = named.get(id(part), "_")
-        if not name.startswith("_"):
-            return name
-    steps = steps_to(found[0], value) if found else ""
-    return f"{_name(value, namespace)}{steps}" if steps else None
-
-
-def _lies_in(region: Region, part: Any) -> bool:
-    sought = [(region.address, region.address + region.nbytes)]
-    return any(any(overlapped(sought, piece)) for piece in _pieces(part))
-
-
-def _about_arrays(arrays: list[Any], value: Any, known: Mappings) -> tuple[str, str]:
-    """Return why arrays over one piece of memory can't be moved, and what to do."""
-    array, holders = arrays[0], Holders(arrays, known)
-    reason, holder = holders.in_words(array), holders.name_of_holder(array)
-    if holder:
-        return reason, f"Use nbshm.share({holder}), which moves it too."
-    instead = _instead(array, value, holders)
-    return reason, f"{instead}, or leave {_TO_THE_CELL}" if instead else f"Leave {_TO_THE_CELL}"
-
-
-def _instead(array: Any, value: Any, holders: Holders) -> str:
-    """Return what to share instead of an array in a value, if anything will do."""
-    if not is_plain_array(array):
-        return ""
-    if array is value:
-        return "Share its copy()"
-    inside = {id(part) for part in parts(value)}
-    within = [type(holder) for holder in holders.of(array) if id(holder) in inside]
-    if tuple in within:
-        return "Use a list in the place of the tuple"
-    return "" if within else "Put its copy() there"
-
-
-def _about_storage(buffer: Buffer, value: Any, namespace: MutableMapping[Any, Any]) -> tuple[str, str]:
-    """Return why a storage can't be moved, and what to do."""
-    from nbshm.memory.tensors import graphs  # noqa: PLC0415  # imports torch, which is there
-
-    named = graphs.names_of_graphs(buffer.holders, namespace)
-    reason = graphs.why_storage_stays(buffer.keeper, named)
-    if named and buffer.keeper.resizable():
-        return (
-            reason,
-            f"Use `del {', '.join(named)}`, or call backward(), which frees the graph, and share it then.",
-        )
-    is_whole = any(holder is value for holder in buffer.holders)
-    return reason, f"{'Share its clone()' if is_whole else 'Put its clone() there'}, or leave {_TO_THE_CELL}"
-
-
-def _name(value: Any, namespace: MutableMapping[Any, Any]) -> str:
-    names = (name for name, found in list(namespace.items()) if found is value and not name.startswith("_"))
-    return next(names, _UNNAMED)

@@ -74,13 +74,13 @@ def of_masked(part: Any) -> list[Any]:
     return [array for array in vars(part).values() if is_array(array)]
 
 
-def pieces_of_array(array: Any) -> list[Any]:
-    """Return the arrays that an array consists of: of a masked one its data, and its mask if it has one."""
-    numpy = sys.modules["numpy"]
-    if not issubclass(type(array), numpy.ma.MaskedArray):
-        return [array]
-    mask = array._mask  # noqa: SLF001  # `mask` is a new view of it
-    return [array.data] if mask is numpy.ma.nomask else [array.data, mask]
+def pieces_of(part: Any) -> list[Any]:
+    """Return what a tensor or an array consists of: of a masked array its data, and its mask if any."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not issubclass(type(part), numpy.ma.MaskedArray):
+        return [part]
+    mask = part._mask  # noqa: SLF001  # `mask` is a new view of it
+    return [part.data] if mask is numpy.ma.nomask else [part.data, mask]
 
 
 def arrays_of_libraries(value: Any) -> list[Any]:
