@@ -12,7 +12,7 @@ from nbshm.memory.ownership.extents import overlapped
 from nbshm.memory.ownership.holders import Holders
 from nbshm.memory.ownership.names import Names, NotebookNames
 from nbshm.memory.ownership.paths import levels
-from nbshm.memory.ownership.reach import is_array, is_plain_array, parts
+from nbshm.memory.ownership.reach import is_array, is_plain_array, own_parts
 from nbshm.memory.shared.regions import Region
 from nbshm.parts import steps_to
 
@@ -70,7 +70,7 @@ def _instead(array: Any, value: Any, holders: Holders) -> str:
         return ""
     if array is value:
         return "Share its copy()"
-    inside = {id(part) for part in parts(value)}
+    inside = {id(part) for part in own_parts(value)}
     within = [type(holder) for holder in holders.of(array) if id(holder) in inside]
     if tuple in within:
         return "Use a list in the place of the tuple"

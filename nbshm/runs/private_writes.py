@@ -18,6 +18,8 @@ from typing import Any
 
 from nbshm.attributes import followed
 from nbshm.definitions.writes import Step, Write
+from nbshm.memory.ownership.contents import is_tensor_or_array
+from nbshm.memory.ownership.reach import is_array
 from nbshm.own_code import is_module_of_the_persons, without_loading
 
 _MAPPINGS = frozenset({dict, collections.Counter, collections.defaultdict, collections.OrderedDict})
@@ -77,7 +79,7 @@ def _private(write: Write, namespace: Mapping[str, Any]) -> tuple[str, str] | No
 def _updates_memory(write: Write, values: Iterable[Any]) -> bool:
     """Tell whether it is an array or a tensor in one of these values that is written to: `x[0] += 1`."""
     return write.updates is not None and any(
-        _is_memory(item) for value in values for item in _follow(value, write.updates)
+        is_tensor_or_array(item) for value in values for item in _follow(value, write.updates)
     )
 
 
@@ -127,8 +129,7 @@ def _kind(value: Any) -> str | None:
 def _kind_of_whole(value: Any) -> str | None:
     """Name the kind of a value all of which is private, whatever is in it."""
     kind = type(value)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and issubclass(kind, numpy.ndarray):
+    if is_array(value):
         return "object array" if value.dtype.hasobject else None
     is_private = any(map(_is_frame_kind, kind.__mro__)) or _is_own_ctypes(value) or _is_zarr_in_memory(value)
     return kind.__name__ if is_private else None
@@ -173,14 +174,4 @@ def _kind_of_memory(value: Any) -> str | None:
     """Name the kind of an array or a tensor, unless it is a file's."""
     numpy = sys.modules.get("numpy")
     is_of_file = numpy is not None and issubclass(type(value), numpy.memmap)
-    return type(value).__name__ if _is_memory(value) and not is_of_file else None
-
-
-def _is_memory(value: Any) -> bool:
-    """Tell whether it is an array or a tensor, which `+=` changes in place."""
-    kinds = [
-        getattr(sys.modules[library], name)
-        for library, name in (("numpy", "ndarray"), ("torch", "Tensor"))
-        if library in sys.modules
-    ]
-    return issubclass(type(value), tuple(kinds))
+    return type(value).__name__ if is_tensor_or_array(value) and not is_of_file else None

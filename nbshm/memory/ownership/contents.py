@@ -32,6 +32,11 @@ def is_data_with_memory(value: Any) -> bool:
     return bool(found) and all(issubclass(type(part), memory) for part in found)
 
 
+def is_tensor_or_array(value: Any) -> bool:
+    """Tell whether a value is a tensor or an array, of any class."""
+    return issubclass(type(value), _memory_kinds())
+
+
 def _memory_kinds() -> tuple[type, ...]:
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     return (*((numpy.ndarray,) if numpy else ()), *((torch.Tensor,) if torch else ()))

@@ -107,7 +107,7 @@ def reachable(roots: Iterable[Any], wanted: Callable[[type], bool]) -> Iterator[
     return Walk(wanted).reach(roots)
 
 
-def parts(value: Any) -> Iterator[Any]:
+def own_parts(value: Any) -> Iterator[Any]:
     """Yield all that a value consists of as far as it is the notebook's own, itself included."""
     return _walk([value], _Kinds(looks_into=lambda _: True, passes_over=lambda _: False), {})
 

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from nbshm.attributes import attribute
-from nbshm.memory.ownership.reach import is_array, parts
+from nbshm.memory.ownership.reach import is_array, own_parts
 
 
 class Slots(MutableMapping[int, Any]):
@@ -122,7 +122,7 @@ def slots_in(value: Any) -> list[MutableMapping[Any, Any]]:
     """Return the slots of all lists, dictionaries and own objects that a value consists of."""
     found: dict[int, MutableMapping[Any, Any]] = {}
 
-    for part in parts(value):
+    for part in own_parts(value):
         kind = type(part)  # a lazy object acts on `isinstance`
         if issubclass(kind, (list, collections.deque)):
             found[id(part)] = Items(part)
