@@ -43,8 +43,9 @@ class Surroundings:
     are those that an integer's text may have, None where Python has no limit for them yet. `argv`,
     `authkey` and `start_method` (None if open yet) are what multiprocessing gives to children. `located` are
     modules that importing their names would not find. `threads` is for torch and the BLAS in each worker,
-    None to leave them as they are. `port` is free for the rendezvous of `torch.distributed`. `is_logged`:
-    handlers of logging, which stay there, take what the notebook logs.
+    None to leave them as they are. `port` is free for the rendezvous of `torch.distributed`. `log_levels` are
+    those that loggers have been set to, by name; the root's is "". `handled` are the loggers with handlers,
+    which stay in the notebook.
     """
 
     directory: str | None
@@ -60,8 +61,8 @@ class Surroundings:
     recursion_limit: int
     digits: int | None
     warning_filters: tuple[WarningFilter, ...]
-    log_level: int
-    is_logged: bool
+    log_levels: dict[str, int]
+    handled: frozenset[str]
     libraries: dict[str, bytes]
     seeds: Seeds
     threads: int | None
@@ -73,6 +74,7 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
 
     `threads` is what the person asked for, `share` what each worker may have where nobody asked.
     """
+    loggers = _loggers()
     return Surroundings(
         directory=_directory(),
         umask=_umask(),
@@ -87,13 +89,24 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
         recursion_limit=sys.getrecursionlimit(),
         digits=sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else None,
         warning_filters=tuple(_warning_filters()),
-        log_level=logging.getLogger().level,
-        is_logged=logging.getLogger().hasHandlers(),
+        log_levels={name: logger.level for name, logger in loggers.items() if logger.level or not name},
+        handled=frozenset(name for name, logger in loggers.items() if _is_handled(logger)),
         libraries=read_libraries(),
         seeds=draw_seeds(seed),
         threads=threads_per_worker(threads, share, os.environ),
         port=port,
     )
+
+
+def _loggers() -> dict[str, logging.Logger]:
+    """Return the loggers that there are by name, the root as ""; some names are only places for one."""
+    named = list(logging.Logger.manager.loggerDict.items())
+    loggers = {name: logger for name, logger in named if isinstance(logger, logging.Logger)}
+    return {"": logging.getLogger(), **loggers}
+
+
+def _is_handled(logger: logging.Logger) -> bool:
+    return not all(isinstance(handler, logging.NullHandler) for handler in logger.handlers)
 
 
 def threads_per_worker(asked: int | None, share: int, environment: Mapping[str, str]) -> int | None:

@@ -68,8 +68,10 @@ def _enter(surroundings: Surroundings) -> None:
     sys.setrecursionlimit(surroundings.recursion_limit)
     if surroundings.digits is not None:
         sys.set_int_max_str_digits(surroundings.digits)
-    if logging.getLogger().level != surroundings.log_level:  # setting it looks at every logger that there is
-        logging.getLogger().setLevel(surroundings.log_level)
+    for name, level in surroundings.log_levels.items():
+        logger = logging.getLogger(name)
+        if logger.level != level:  # setting it looks at every logger that there is
+            logger.setLevel(level)
 
 
 def _environment(surroundings: Surroundings, *, rank: int, nprocs: int) -> dict[str, str]:

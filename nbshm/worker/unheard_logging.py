@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from itertools import accumulate
 
 _UNHEARD = (
     "logging handlers are not carried over, so what is logged below WARNING is not shown. "
@@ -15,17 +16,24 @@ _UNHEARD = (
 )
 
 
-def tell_of_unheard_records(tell: Callable[[str], None]) -> None:
-    """Have a line told when this process logs what no handler takes and Python does not show; one a run."""
-    logging.lastResort = _LastResort(logging.lastResort, tell)
+def tell_of_unheard_records(handled: frozenset[str], tell: Callable[[str], None]) -> None:
+    """Have a line told when this process logs what no handler takes and Python does not show; one a run.
+
+    `handled` are the names of the loggers to which the notebook has given handlers; the root's is "".
+    """
+    if handled:
+        logging.lastResort = _LastResort(logging.lastResort, handled, tell)
 
 
 class _LastResort(logging.Handler):
     """Hands on to the last resort that was there what that shows."""
 
-    def __init__(self, before: logging.Handler | None, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, before: logging.Handler | None, handled: frozenset[str], tell: Callable[[str], None]
+    ) -> None:
         super().__init__(logging.NOTSET)
         self._before = before
+        self._handled = handled
         self._tell = tell
         self._has_told = False
         self._process = os.getpid()
@@ -34,6 +42,11 @@ class _LastResort(logging.Handler):
         """Hand a record on, or say that it is not shown; a child that was forked has no way to the kernel."""
         if self._before is not None and record.levelno >= self._before.level:
             self._before.handle(record)
-        elif not self._has_told and os.getpid() == self._process:
+        elif not self._has_told and os.getpid() == self._process and self._is_handled(record.name):
             self._has_told = True
             self._tell(_UNHEARD)
+
+    def _is_handled(self, name: str) -> bool:
+        """Tell whether a handler in the notebook takes what that logger, or one above it, logs."""
+        above = accumulate(name.split("."), "{}.{}".format)
+        return not self._handled.isdisjoint(["", *above])

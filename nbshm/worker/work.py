@@ -65,8 +65,7 @@ def run(payload: bytearray, fds: list[int], seat: Seat) -> int:
         rank = stack.enter_context(being(_rank(seat, Board(board, seat.nprocs))))
         watch = apply_surroundings(job.surroundings, rank=seat.rank, nprocs=seat.nprocs)
         stack.callback(watch.close)
-        if job.surroundings.is_logged:
-            tell_of_unheard_records(seat.tell)
+        tell_of_unheard_records(job.surroundings.handled, seat.tell)
         Bars(rank.loops).follow(watch)
         watch.when_imported("multiprocessing.synchronize", show_acquiring)
         module = sys.modules["__main__"] if job.forked else new_main_module()

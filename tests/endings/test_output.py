@@ -50,26 +50,37 @@ UNHEARD = (
     "[ranks 0-1] nbshm: logging handlers are not carried over, so what is logged below WARNING is not shown. "
     "Call logging.basicConfig() in the cell.\n"
 )
+LOUD = "[ranks 0-1 stderr] loud\n"
 HEARD = "[ranks 0-1 stderr] INFO:own:quiet\n" * 2 + "[ranks 0-1 stderr] WARNING:own:loud\n"
 
 
 @pytest.mark.parametrize(
     ("configured", "inside", "shown"),
     [
-        (True, "", UNHEARD + "[ranks 0-1 stderr] loud\n"),
-        (True, "logging.basicConfig()", HEARD),
-        (False, "", "[ranks 0-1 stderr] loud\n"),
+        ("logging.basicConfig(level=logging.INFO)", "", UNHEARD + LOUD),
+        ("logging.basicConfig(level=logging.INFO)", "logging.basicConfig()", HEARD),
+        ("own.setLevel(logging.INFO); own.addHandler(print_it)", "", UNHEARD + LOUD),
+        ("own.setLevel(logging.INFO); own.addHandler(print_it)", "logging.basicConfig()", HEARD),
+        (
+            "own.setLevel(logging.INFO); own.addHandler(logging.NullHandler())",
+            "",
+            LOUD,
+        ),
+        ("", "", LOUD),
     ],
 )
 def test_what_no_handler_takes_is_told_where_the_notebook_has_one(prepared, configured, inside, shown):
-    prepared.run("import logging; own = logging.getLogger('own')").check()
-    if configured:
-        prepared.run("logging.basicConfig(level=logging.INFO)").check()
+    prepared.run(
+        "import logging; own = logging.getLogger('own'); print_it = logging.StreamHandler()\n" + configured
+    ).check()
     try:
         log = "own.info('quiet')\nown.info('quiet')\nown.warning('loud')"
         assert prepared.run(f"%%parallel nprocs=2\n{inside}\n{log}").check().text == shown
     finally:
-        prepared.run("logging.root.handlers.clear(); logging.root.setLevel(logging.WARNING)").check()
+        prepared.run(
+            "logging.root.handlers.clear(); logging.root.setLevel(logging.WARNING)\n"
+            "own.handlers.clear(); own.setLevel(logging.NOTSET)"
+        ).check()
 
 
 @pytest.mark.parametrize(
