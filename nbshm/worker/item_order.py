@@ -1,16 +1,28 @@
-"""Iterables that may have another order in each process: sets, also behind other iterators, are refused."""
+"""What an iterable goes through, also behind other iterators.
+
+A set is refused: it may have another order in each process. Numbers from shared memory may be other ones
+already when a rank that comes late reads them.
+"""
 
 from __future__ import annotations
 
 import gc
 import inspect
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import GeneratorType
 from typing import Any
 
+from nbshm.worker.item_texts import is_shared_array
+
+
+class _Indexed:
+    def __getitem__(self, _: int) -> None: ...
+
+
 _SETS = (set, frozenset)
 _SET_ITERATOR = type(iter(set[Any]()))
+_SEQUENCE_ITERATOR = type(iter(_Indexed()))  # what goes through an array, for one
 _MANY = 100
 _AROUND_OTHERS = (enumerate, filter, map, reversed, zip)
 
@@ -20,20 +32,27 @@ def check_order(iterable: Iterable[Any]) -> None:
     kind = type(iterable).__name__
     if isinstance(iterable, _SETS):
         raise TypeError(f"claim: a {kind} has another order in each process: claim(sorted(...))")
-    if _goes_through_a_set(iterable):
+    if _goes_through(iterable, _is_set):
         raise TypeError(
             f"claim: this {kind} goes through a set, which has another order in each process: use sorted(...)"
         )
 
 
-def _goes_through_a_set(iterable: Iterable[Any]) -> bool:
-    """Tell whether items plainly come from a set, also through iterators around it.
+def reads_shared_memory(iterable: Iterable[Any]) -> bool:
+    """Tell whether items plainly come from an array into which other ranks may write."""
+    return _goes_through(iterable, is_shared_array)
+
+
+def _goes_through(iterable: Any, is_it: Callable[[Any], bool]) -> bool:
+    """Tell that of what items come from, also through iterators around it.
 
     Nothing is taken from an iterator for that, and no code of the person's runs.
     """
-    if isinstance(iterable, (*_SETS, _SET_ITERATOR)):
-        return True
-    return any(map(_goes_through_a_set, _sources(iterable)))
+    return is_it(iterable) or any(_goes_through(source, is_it) for source in _sources(iterable))
+
+
+def _is_set(value: Any) -> bool:
+    return isinstance(value, (*_SETS, _SET_ITERATOR))
 
 
 def _sources(iterable: Iterable[Any]) -> Sequence[Any]:
@@ -43,6 +62,8 @@ def _sources(iterable: Iterable[Any]) -> Sequence[Any]:
         return [inspect.getgeneratorlocals(iterable).get(".0")]
     if any(base.__module__ == "tqdm.std" for base in kind.__mro__):
         return [vars(iterable).get("iterable")]
+    if kind is _SEQUENCE_ITERATOR:
+        return gc.get_referents(iterable)
     if kind not in _AROUND_OTHERS and kind.__module__ != itertools.__name__:
         return []
     held = gc.get_referents(iterable)

@@ -49,7 +49,13 @@ def can_change(item: Any, depth: int = _DEPTH) -> bool:
     """Tell whether an item may have another text after a rank has worked at it, or at what leads to it."""
     if type(item) is tuple:
         return depth > 0 and any(can_change(part, depth - 1) for part in item[:_ITEMS])
-    return type(item) in {list, dict} or _is_array(item)
+    return type(item) in {list, dict} or _is_of_arrays(item)
+
+
+def is_shared_array(value: Any) -> bool:
+    """Tell whether a value is an array whose memory may be the ranks' own in common."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray) and not _owns_memory(value, numpy)
 
 
 def _text_of_container(item: list[Any] | tuple[Any, ...] | dict[Any, Any], depth: int) -> str:
@@ -83,10 +89,11 @@ def _text_of_numbers(item: Any) -> str | None:
     return None
 
 
-def _is_array(item: Any) -> bool:
+def _is_of_arrays(item: Any) -> bool:
+    """Tell whether an item is an array, a tensor, or a number of numpy's, which was read from an array."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    kinds = [*([numpy.ndarray] if numpy is not None else []), *([torch.Tensor] if torch is not None else [])]
-    return type(item) in kinds
+    kinds = [*([numpy.ndarray, numpy.generic] if numpy else []), *([torch.Tensor] if torch else [])]
+    return isinstance(item, tuple(kinds))
 
 
 def _text_of_array(flat: Any, shape: tuple[int, ...], *, is_exact: bool) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from nbshm.wire.first_items import COUNT
 from nbshm.wire.shared_loops import Range
+from nbshm.worker.item_order import reads_shared_memory
 from nbshm.worker.item_texts import can_change, text_of
 
 
@@ -86,8 +87,9 @@ def source_of(iterable: Iterable[Any], *, in_use: bool = False) -> Source:
     """Choose how to take items from an iterable.
 
     Once this rank has worked at items (they are `in_use`), it may have written into those that can be written
-    into, and they have no text any more.
+    into, and they have no text any more. Nor have numbers from memory into which other ranks write.
     """
+    in_use = in_use or reads_shared_memory(iterable)
     if type(iterable) in (list, tuple, range):  # a subclass may slice as it likes
         return Sliced(iterable, in_use=in_use)  # type: ignore[arg-type]  # mypy does not narrow by `type(...) in`
     return Streamed(iterable, len(iterable) if isinstance(iterable, Sized) else None, in_use=in_use)

@@ -271,6 +271,23 @@ def test_items_that_a_loop_before_has_changed_can_be_claimed_again(items_of):
             list(rank.claim(items_of(rows)))
 
 
+@pytest.mark.parametrize(
+    "items_of",
+    [
+        lambda memory: memory,
+        enumerate,
+        lambda memory: zip(range(8), memory, strict=True),
+        lambda memory: (2 * number for number in memory),
+    ],
+)
+def test_a_rank_that_comes_late_may_find_other_numbers_in_memory_that_all_share(items_of):
+    memory = np.frombuffer(bytearray(8), np.uint8)
+    with two_ranks() as (one, other):
+        for _ in one.claim(items_of(memory)):
+            memory += 1
+        list(other.claim(items_of(memory)))
+
+
 def test_an_item_that_comes_again_may_have_been_changed():
     with two_ranks() as (one, other):
         for rank in (one, other):
