@@ -114,7 +114,7 @@ def one(chance, traces, before) -> str:
         time.sleep(chance.uniform(0, 0.6))  # the random moment
         stop = kill_one if kind == "killed" else interrupt
         reply = until_ended(notebook, message, lambda: stop(chance, traces, before))
-        assert reply.error, reply.text
+        assert reply.error, f"{kind}: {reply.text}"
         assert reply.error[0] in {"RankDied", "RunInterrupted", "KeyboardInterrupt"}, reply.text
     return kind
 
