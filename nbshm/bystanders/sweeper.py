@@ -44,6 +44,7 @@ def remains(lines: Iterable[str]) -> dict[str, set[str]]:
 def sweep(left: dict[str, set[str]]) -> None:
     """Kill process groups, remove directories, files and names; what is not there any more is fine."""
     groups = [int(group) for group in left["group"]]
+    members = members_of(groups) if has_names() else set()
     for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
@@ -52,7 +53,7 @@ def sweep(left: dict[str, set[str]]) -> None:
     for file in left["file"]:
         with contextlib.suppress(OSError):
             os.unlink(file)  # noqa: PTH108  # pathlib would take as long to import as all of this takes
-    processes = groups + [int(process) for process in left["names"]]
+    processes = {*groups, *members, *(int(process) for process in left["names"])}
     _wait_until_gone(processes)  # until then they may name more
     remove_names(processes)
 
@@ -73,6 +74,24 @@ def remove_names(processes: Iterable[int], directory: str = "/dev/shm") -> None:
                     time.sleep(0.01)
                 if not in_use:
                     os.unlink(entry.path)  # noqa: PTH108  # as above
+
+
+def members_of(groups: Iterable[int]) -> set[int]:
+    """Return the processes of process groups; looking through all that there are takes milliseconds."""
+    wanted, found = set(groups), set()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdecimal():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getpgid(int(entry.name)) in wanted:
+                    found.add(int(entry.name))
+    return found
+
+
+def has_names(directory: str = "/dev/shm") -> bool:  # noqa: S108  # torch's choice
+    """Tell whether there is shared memory with a name of torch's, of whatever process."""
+    with contextlib.suppress(OSError):
+        return any(entry.name.startswith("torch_") for entry in os.scandir(directory))
+    return False
 
 
 def _is_in_use(path: str) -> bool:

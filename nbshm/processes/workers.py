@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from nbshm.bystanders.sweeper import remove_names
+from nbshm.bystanders.sweeper import has_names, members_of, remove_names
 from nbshm.closing import Closing
 from nbshm.failures.stacks import Dump
 from nbshm.machine.proc import waits_for_child
@@ -68,6 +68,7 @@ class Worker:
         self._pidfd = _open_pidfd(popen.pid)
         self._exitcode: int | None = None
         self._closed = False
+        self.killed: set[int] = set()  # its group, where that may have left names in /dev/shm
 
     def __repr__(self) -> str:
         code = self.exitcode
@@ -132,6 +133,8 @@ class Worker:
 
     def kill_group(self) -> None:
         """Kill the worker's process group, itself included."""
+        if has_names():
+            self.killed |= members_of([self.pid])
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -198,9 +201,11 @@ class Workers(Sequence[Worker], Closing):
         for worker in self:
             worker.close()
         self._sweeper.end_groups(*(worker.pid for worker in self))
+        killed = {pid for worker in self for pid in worker.killed if pid != worker.pid}
         if any(worker.exitcode for worker in self):
             # What they have put on a queue by name is lost with the run; torch's managers may be gone, too.
-            remove_names(worker.pid for worker in self)
+            killed.update(worker.pid for worker in self)
+        remove_names(killed)
         self.directory.close()
         self._when_closed.close()
 

@@ -145,6 +145,32 @@ part.tolist()
     assert "[[2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]" in again.check().text
 
 
+NAMES = """%%parallel nprocs=2 start_method={method}
+reader, writer = os.pipe()
+if not (pid := os.fork()):
+    open(f"/dev/shm/torch_{{os.getpid()}}_1_0", "w").close()
+    os.write(writer, b"1")
+    time.sleep(600)
+os.read(reader, 1)
+ready(rank)
+nbshm.barrier()
+{end}
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("end", ["os._exit(3)", ""])
+def test_what_a_killed_child_of_a_worker_was_naming_goes_with_it(traces, ready, end, method):
+    notebook = traces.kernel
+    notebook.run(f"%%parallel nprocs=2 start_method={method}\nrank").check()
+    before = traces.footprint()
+    message = notebook.send(NAMES.format(method=method, end=end))
+    ready(2)
+    reply = notebook.finish(message)
+    assert (reply.error is None) == (not end), reply.text
+    traces.wait_for_no_more_than(before)
+
+
 CHILDREN = """%%parallel nprocs=2 start_method={method}
 import torch.utils.data as data
 import subprocess

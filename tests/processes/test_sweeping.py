@@ -65,6 +65,17 @@ def test_names_of_a_group_that_is_left_are_removed_and_those_of_the_kernel_not_b
     of_kernel.unlink()
 
 
+def test_names_of_those_that_are_killed_with_a_group_are_removed(sweeper):
+    """The leader is a shell, and what it has started gives the name."""
+    command = "sh -c 'touch /dev/shm/torch_$$_tested; echo $$; exec sleep 3600'; true"
+    with subprocess.Popen(["sh", "-c", command], start_new_session=True, stdout=subprocess.PIPE) as leader:
+        child = int(leader.stdout.readline())
+        sweeper.begin_groups(leader.pid)
+        sweeper.close()
+    assert child != leader.pid
+    assert not Path(f"/dev/shm/torch_{child}_tested").exists()  # noqa: S108  # torch's choice
+
+
 def test_what_has_been_ended_is_left_alone(sweeper, group, tmp_path):
     sweeper.begin_groups(group.pid)
     sweeper.begin_directory(tmp_path)
