@@ -68,7 +68,7 @@ class Worker:
         self._pidfd = _open_pidfd(popen.pid)
         self._exitcode: int | None = None
         self._closed = False
-        self.killed: set[int] = set()  # its group, where that may have left names in /dev/shm
+        self.killed_children: set[int] = set()  # where these may have left names in /dev/shm
 
     def __repr__(self) -> str:
         code = self.exitcode
@@ -134,7 +134,7 @@ class Worker:
     def kill_group(self) -> None:
         """Kill the worker's process group, itself included."""
         if has_names():
-            self.killed |= members_of([self.pid])
+            self.killed_children |= members_of([self.pid]) - {self.pid}
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -201,11 +201,12 @@ class Workers(Sequence[Worker], Closing):
         for worker in self:
             worker.close()
         self._sweeper.end_groups(*(worker.pid for worker in self))
-        killed = {pid for worker in self for pid in worker.killed if pid != worker.pid}
+        killed = {pid for worker in self for pid in worker.killed_children}
         if any(worker.exitcode for worker in self):
             # What they have put on a queue by name is lost with the run; torch's managers may be gone, too.
             killed.update(worker.pid for worker in self)
-        remove_names(killed)
+        if killed:
+            remove_names(killed)
         self.directory.close()
         self._when_closed.close()
 
