@@ -17,6 +17,7 @@ from nbshm.memory.shared.raw_memory import (
     round_up,
     unmap,
 )
+from nbshm.memory.shared.regions import ALIGNMENT
 
 _BLOCK = 512  # the unit of `st_blocks`, whatever the block size is
 
@@ -37,10 +38,14 @@ class Pages:
 
     @classmethod
     def create(cls, nbytes: int) -> Pages:
-        """Make as many new pages as it takes; they are zero, and take no room before they are written."""
+        """Make as many new pages as it takes; they are zero, and take no room before they are written.
+
+        Where that would be filled to the last byte there is one more: the next to use them may be as big, and
+        begin later in its cache line.
+        """
         fd = os.memfd_create("nbshm")
         try:
-            os.ftruncate(fd, round_up(nbytes, mmap.PAGESIZE))
+            os.ftruncate(fd, round_up(nbytes + ALIGNMENT, mmap.PAGESIZE))
         except BaseException:
             os.close(fd)
             raise

@@ -9,7 +9,9 @@ from typing import TypeAlias
 Span: TypeAlias = tuple[int, int, int]
 """Address, size in bytes, and number of a buffer."""
 
-_ALIGNMENT = 64
+ALIGNMENT = 64
+"""Bytes: what a region's address is modulo this, its place in a segment is too."""
+
 _ALONE = 8 * 2**20  # bytes: from this size on, a region's memory should be free as soon as the region is
 
 
@@ -53,19 +55,19 @@ def lay_out(regions: Iterable[Region], *, largest: int | None = None, together: 
 
     Small regions share a segment, so that thousands of tensors take one descriptor; a big one has its own,
     unless all are to be kept `together`. No segment of several regions exceeds `largest` bytes. A region
-    keeps its address modulo 64, and so the alignment of everything in it.
+    keeps its address modulo `ALIGNMENT`, and so the alignment of everything in it.
     """
     sizes: list[int] = []
     spots: list[tuple[int, int]] = []
     shared: int | None = None
     for region in regions:
         if region.nbytes >= _ALONE and not together:
-            segment, offset = len(sizes), region.address % _ALIGNMENT
+            segment, offset = len(sizes), region.address % ALIGNMENT
             sizes.append(0)
         else:
             offset = _next_offset(0 if shared is None else sizes[shared], region)
             if shared is None or (largest is not None and offset + region.nbytes > largest):
-                shared, offset = len(sizes), region.address % _ALIGNMENT
+                shared, offset = len(sizes), region.address % ALIGNMENT
                 sizes.append(0)
             segment = shared
         spots.append((segment, offset))
@@ -74,4 +76,4 @@ def lay_out(regions: Iterable[Region], *, largest: int | None = None, together: 
 
 
 def _next_offset(used: int, region: Region) -> int:
-    return -(-used // _ALIGNMENT) * _ALIGNMENT + region.address % _ALIGNMENT
+    return -(-used // ALIGNMENT) * ALIGNMENT + region.address % ALIGNMENT

@@ -38,7 +38,7 @@ class Spares:
         """Note how many bytes a run has filled: as many may be kept when they are not used any more."""
         self._filled.append(filled)
         left = limits.memory_left()
-        most = max(self._filled) + _MOST_PAGES * mmap.PAGESIZE  # what is filled is not always whole pages
+        most = max(self._filled) + _MOST_PAGES * 2 * mmap.PAGESIZE  # segments end in pages that are not full
         with self._lock:
             self._limit = most if left is None else min(most, left.nbytes // _PART_OF_MEMORY)
             self._trim()

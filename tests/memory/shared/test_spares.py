@@ -14,9 +14,11 @@ from memory_notebook import Notebook, memory_of
 from nbshm.memory import fitting
 from nbshm.memory.shared import limits, spares
 from nbshm.memory.shared.limits import Room
+from nbshm.memory.shared.regions import ALIGNMENT
 from nbshm.memory.shared.segments import Segments
 
-_BIG = 3 << 20
+_PAGES = 3 << 20
+_BIG = _PAGES - ALIGNMENT  # as much as these pages are made for
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def test_pages_are_used_again_when_nothing_lies_in_them_any_more(segments: Segme
     assert segments.create(_BIG).fd == fd
 
 
-@pytest.mark.parametrize(("wanted", "used"), [(_BIG - 1000, True), (_BIG + 1, False), (_BIG // 2, False)])
+@pytest.mark.parametrize(("wanted", "used"), [(_BIG - 1000, True), (_PAGES + 1, False), (_BIG // 2, False)])
 def test_pages_are_used_again_for_about_as_much(segments: Segments, wanted, used):
     fd = segments.create(_BIG).fd
     again = segments.create(wanted)
@@ -54,18 +56,18 @@ def test_small_segments_are_given_back(segments: Segments):
 def test_no_more_is_kept_than_a_run_has_filled(segments: Segments):
     made = [segments.create(_BIG) for _ in range(6)]
     made.clear()
-    assert segments.spares.nbytes == 4 * _BIG
+    assert segments.spares.nbytes == 4 * _PAGES
     for _ in range(8):
         segments.spares.expect(_BIG)
-    assert segments.spares.nbytes == _BIG
+    assert segments.spares.nbytes == _PAGES
 
 
 def test_no_more_is_kept_than_a_part_of_the_memory_that_is_left(segments: Segments, monkeypatch):
-    monkeypatch.setattr(limits, "memory_left", lambda: Room(nbytes=4 * _BIG, where="", remedy=""))
+    monkeypatch.setattr(limits, "memory_left", lambda: Room(nbytes=4 * _PAGES, where="", remedy=""))
     segments.spares.expect(4 * _BIG)
     made = [segments.create(_BIG) for _ in range(3)]
     made.clear()
-    assert segments.spares.nbytes == _BIG
+    assert segments.spares.nbytes == _PAGES
 
 
 def test_pages_that_a_forked_child_has_are_not_used_again(segments: Segments):
@@ -141,31 +143,43 @@ def test_a_tensor_moves_into_the_memory_of_one_that_is_gone(notebook: Notebook):
 
 def test_memory_of_a_result_is_used_again(notebook: Notebook):
     notebook["n"] = 1
-    (result,) = notebook.run("result = np.ones(3 << 20, dtype='u1')", "n")
-    assert result.sum() == _BIG
+    (result,) = notebook.run(f"result = np.ones({_PAGES}, dtype='u1')", "n")
+    assert result.sum() == _PAGES
     del result
     assert notebook.segments.spares.nbytes >= _BIG
 
 
 def test_results_come_back_in_pages_that_were_used_before(notebook: Notebook):
     notebook["n"] = 1
-    code = "result = np.full(3 << 20, 5 + rank, dtype='u1')"
+    code = f"result = np.full({_PAGES}, 5 + rank, dtype='u1')"
     first = notebook.run(code, "n", ranks=2)
     del first
     kept = sorted(pages.address for pages in notebook.segments.spares._kept)
     assert len(kept) == 2
     again = notebook.run(code, "n", ranks=2)
     assert sorted(notebook.segments.find(memory_of(result), 1).address for result in again) == kept
-    assert [int(result.sum()) for result in again] == [5 * _BIG, 6 * _BIG]
+    assert [int(result.sum()) for result in again] == [5 * _PAGES, 6 * _PAGES]
     assert len(notebook.segments.spares) == 0
+
+
+@pytest.mark.parametrize("kinds", [("torch", "np"), ("np", "torch")])
+def test_memory_is_used_again_by_what_lies_otherwise_in_its_cache_lines(notebook: Notebook, kinds):
+    """numpy's big arrays begin 16 bytes into a page, tensors at its begin or at 64."""
+    notebook["n"] = 1
+    addresses = set()
+    for kind in kinds:
+        (result,) = notebook.run(f"result = {kind}.ones({_PAGES}, dtype={kind}.uint8)", "n")
+        addresses.add(notebook.segments.find(memory_of(result), 1).address)
+        del result
+    assert len(addresses) == 1
 
 
 def test_a_result_of_another_size_leaves_the_spares_as_they_are(notebook: Notebook):
     notebook["n"] = 1
     notebook.segments.spares.expect(_BIG)
     notebook.segments.create(_BIG)
-    small, big = (notebook.run(f"result = np.ones({size}, 'u1')", "n") for size in (_BIG // 3, _BIG + 1))
-    assert (small[0].sum(), big[0].sum()) == (_BIG // 3, _BIG + 1)
+    small, big = (notebook.run(f"result = np.ones({size}, 'u1')", "n") for size in (_BIG // 3, _PAGES + 1))
+    assert (small[0].sum(), big[0].sum()) == (_BIG // 3, _PAGES + 1)
     assert notebook.segments.spares.nbytes >= _BIG
 
 
