@@ -20,7 +20,7 @@ two passes are usual. In the order in which to read:
 | `values.py` | the stream of values, and which of them can't travel |
 | `references.py` | what the pickler is told about functions and classes |
 | `imports.py` | the imports that a worker repeats |
-| `forking.py` | what a forked worker needs, which is memory alone |
+| `forked_workers.py` | what a forked worker needs, which is memory alone |
 | `reached_code.py` | the definitions that its values lead to |
 """
 

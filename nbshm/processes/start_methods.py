@@ -32,12 +32,12 @@ from multiprocessing import (
 )
 from typing import Any, Protocol
 
-from nbshm.forking import forking_a_rank
 from nbshm.processes.generations import Generation
 from nbshm.processes.kernel_signals import interrupts_blocked
 from nbshm.processes.servers import Server
 from nbshm.processes.trackers import ensure_tracker
 from nbshm.processes.workers import Popen
+from nbshm.rank_forks import forking_a_rank
 from nbshm.worker.life import ForkedWorkerProcess, WorkerProcess
 
 _HASH_SEED = "PYTHONHASHSEED"

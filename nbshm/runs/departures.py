@@ -21,7 +21,7 @@ from nbshm.notebook.namespace import Notebook
 from nbshm.notebook.surroundings import capture_surroundings
 from nbshm.options import Options
 from nbshm.packing import Needs, Packed, pack
-from nbshm.packing.forking import pack_for_fork
+from nbshm.packing.forked_workers import pack_for_fork
 from nbshm.processes.allowances import check_workers, descriptors_for
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_put_off
 from nbshm.processes.semaphores import semaphore_reducers

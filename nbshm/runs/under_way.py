@@ -23,7 +23,7 @@ from nbshm.generators import places_of_generators
 from nbshm.jobs import Body, Outcome
 from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
-from nbshm.packing.forking import as_fork_allows
+from nbshm.packing.forked_workers import as_fork_allows
 from nbshm.parts import Place
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor

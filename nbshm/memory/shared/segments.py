@@ -21,9 +21,9 @@ from multiprocessing import reduction
 from multiprocessing.context import get_spawning_popen
 from typing import Any, TypeAlias
 
-from nbshm.forking import is_new_rank
 from nbshm.memory.shared.pages import Pages
 from nbshm.memory.shared.spares import Spares, count_forks
+from nbshm.rank_forks import is_new_rank
 
 # Not a memoryview, which numpy looks through: its arrays would keep the pages, and not the use of them.
 RawBuffer: TypeAlias = "ctypes.Array[ctypes.c_ubyte]"

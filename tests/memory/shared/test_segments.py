@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from memory_notebook import address_of, open_descriptors
 
-from nbshm.forking import forking_a_rank
 from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.shared import pages, raw_memory
 from nbshm.memory.shared.raw_memory import HUGE_PAGE
 from nbshm.memory.shared.segments import Segment, Segments
+from nbshm.rank_forks import forking_a_rank
 
 
 def test_a_segment_lives_as_long_as_an_array_in_it():
