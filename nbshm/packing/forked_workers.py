@@ -10,9 +10,8 @@ is moved; only that is shared.
 from __future__ import annotations
 
 import linecache
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -26,39 +25,10 @@ from nbshm.jobs import Cell, Program
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.ownership.contents import tensors_and_arrays
 from nbshm.notebook.namespace import Notebook
-from nbshm.options import OptionError, Options
 from nbshm.packing import Needs, Packed, Reference
 from nbshm.packing.reached_code import definitions_behind
 from nbshm.packing.tail import late_states, late_values
 from nbshm.packing.values import write
-
-
-def as_fork_allows(options: Options) -> Options:
-    """Return how forked workers may run: with one thread, because torch's threads do not survive a fork.
-
-    After one threaded operation of torch in the kernel the first of a forked child never returns, and
-    nothing tells whether there has been one.
-
-    Raises
-    ------
-    OptionError
-        Fork can't do what is asked for.
-
-    """
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return options
-    if torch.cuda.is_initialized():
-        raise OptionError(
-            "start method 'fork' is refused: CUDA is initialised in this kernel. "
-            "Use start_method=forkserver or spawn."
-        )
-    if options.threads not in {None, 1}:
-        raise OptionError(
-            f"threads={options.threads} is refused under start_method=fork: torch's threads do not survive "
-            "a fork. Use threads=1, or start_method=forkserver or spawn."
-        )
-    return replace(options, threads=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,8 @@ from nbshm.generators import places_of_generators
 from nbshm.jobs import Body, Outcome
 from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
-from nbshm.packing.forked_workers import as_fork_allows
 from nbshm.parts import Place
+from nbshm.processes.fork_limits import as_fork_allows
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
 from nbshm.processes.workers import Workers
