@@ -12,7 +12,8 @@ In the order in which to read:
 | `arrivals.py` | what comes back: results by rank, or an error |
 | `living.py` | the runs that are alive |
 | `last.py` | the last run, as data |
-| `time_report.py` | how its ranks spent their time, as a table and a picture |
+| `times.py` | how its ranks spent their time, gathered from events |
+| `time_report.py` | the same as a table and a picture |
 | `notes.py` | what is said in a line |
 | `private_writes.py` | which of a cell's writes stay in the ranks |
 """

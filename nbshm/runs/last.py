@@ -9,7 +9,7 @@ from typing import Any
 from nbshm.failures.reports import Ending, RankFailure, Stopped
 from nbshm.failures.stacks import RankStack
 from nbshm.runs.time_report import TimeReport
-from nbshm.times import RankTimes
+from nbshm.runs.times import RankTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nbshm.times import RankTimes, balance
+from nbshm.runs.times import RankTimes, balance
 from nbshm.words import percent_in_words, seconds_in_words
 
 _WIDTH = 40  # characters of the longest bar

@@ -36,8 +36,8 @@ from nbshm.runs.departures import Departure, departing
 from nbshm.runs.last import Run, check_rank
 from nbshm.runs.living import LivingRun
 from nbshm.runs.private_writes import private_writes
+from nbshm.runs.times import Times
 from nbshm.session import Session
-from nbshm.times import Times
 from nbshm.views.transcript import Transcript
 from nbshm.views.view import View
 from nbshm.wire.board import Board

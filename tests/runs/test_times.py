@@ -9,7 +9,7 @@ from kernels import Kernel
 from nbshm.events import Ended, Result, Resumed, Started, Waiting
 from nbshm.jobs import Parcel
 from nbshm.runs.time_report import TimeReport
-from nbshm.times import RankTimes, Times, balance
+from nbshm.runs.times import RankTimes, Times, balance
 
 RESULT = Parcel(pickled=b"")
 
