@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
-from nbshm.generators import generator_kinds
 from nbshm.memory.buffers import Buffers
+from nbshm.memory.generators import generator_kinds
 from nbshm.memory.ownership.reach import Walk, is_array_or_view_kind, is_own
 from nbshm.memory.picklers import OutwardPickler
 from nbshm.memory.reducers import Reducer, reducers

@@ -12,7 +12,6 @@ from nbshm.definitions.escapes import write_out
 from nbshm.definitions.names import Names, cell_names
 from nbshm.definitions.statements import POSTPONED
 from nbshm.definitions.writes import Write, writes
-from nbshm.generators import SEEDING
 from nbshm.given_names import GIVEN_NAMES
 from nbshm.jobs import Body
 from nbshm.notebook.syntax_errors import raised_for_cells
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _HISTORIES = frozenset({"Out", "_oh"})
+
+_SEEDING = frozenset({"manual_seed", "seed", "spawn"})
+"""What a cell calls to give each rank a stream of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ def _seeded(tree: ast.Module) -> Iterator[str]:
     """Yield what the cell uses a method of that gives a stream of random numbers, and what it binds anew."""
     for node in ast.walk(write_out(tree)):
         match node:
-            case ast.Attribute(attr=method, value=generator) if method in SEEDING:
+            case ast.Attribute(attr=method, value=generator) if method in _SEEDING:
                 yield ast.unparse(generator)
             case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
                 yield ast.unparse(node)

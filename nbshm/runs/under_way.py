@@ -19,8 +19,8 @@ from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
 from nbshm.failures.reports import Died, RankFailure, with_frames
 from nbshm.failures.stacks import Reader
 from nbshm.garbage import collection_put_off
-from nbshm.generators import places_of_generators
 from nbshm.jobs import Body, Outcome
+from nbshm.memory.generators import places_of_generators
 from nbshm.notebook.namespace import Notebook
 from nbshm.options import Options
 from nbshm.parts import Place

@@ -11,9 +11,6 @@ from typing import Any
 from nbshm.definitions.standard_objects import home_of_the_only_one
 from nbshm.parts import Place, parts, places
 
-SEEDING = frozenset({"manual_seed", "seed", "spawn"})
-"""What a cell calls to give each rank a stream of its own."""
-
 
 def generator_kinds() -> list[type]:
     """Return the classes of generators, of those libraries that are imported."""

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nbshm.generators import places_of_generators
+from nbshm.memory.generators import places_of_generators
 
 RNG = np.random.default_rng(1)
 
