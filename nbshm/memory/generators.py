@@ -9,6 +9,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from nbshm.definitions.standard_objects import home_of_the_only_one
+from nbshm.memory.ownership.functions import held_by
 from nbshm.parts import Place, parts, places
 
 
@@ -42,22 +43,6 @@ def _parts(value: Any) -> Iterator[Place]:
         own = vars(value) if value.__module__ == "__main__" else {}
         yield from ((f".{name}", part) for name, part in list(own.items()))
     elif isinstance(value, FunctionType):
-        yield from ((f".{name}", part) for name, part in _of_function(value))
+        yield from ((f".{name}", part) for name, part in held_by(value))
     else:
         yield from parts(value)
-
-
-def _of_function(function: FunctionType) -> Iterator[Place]:
-    """Yield the defaults of a notebook's function by parameter, its closure by variable, its attributes."""
-    code, defaults = function.__code__, function.__defaults__ or ()
-    if function.__module__ != "__main__":
-        return
-    first = code.co_argcount - len(defaults)
-    yield from zip(code.co_varnames[first:], defaults, strict=False)  # local variables follow
-    yield from (function.__kwdefaults__ or {}).items()
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # noqa: PERF203  # it is empty
-            continue
-    yield from vars(function).items()

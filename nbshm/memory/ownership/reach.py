@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
+from nbshm.memory.ownership.functions import held_by
 from nbshm.own_code import is_module_of_the_persons
 
 # By id, because a metaclass may make classes that can't be hashed.
@@ -219,25 +220,12 @@ def _contents(value: Any, kind: type) -> Iterable[Any]:
         if issubclass(kind, base):
             return base.__iter__(value)
     if kind is types.FunctionType:
-        return _of_function(value)
+        return (part for _, part in held_by(value))
     if issubclass(kind, type):  # a file's is imported afresh, with all that is set on it
         return _members_of(value).values() if is_of_notebook(value) else ()
     if issubclass(kind, BaseException):
         return _of_exception(value, kind)
     return gc.get_referents(value) if issubclass(kind, _HOLDERS) else ()
-
-
-def _of_function(function: types.FunctionType) -> Iterator[Any]:
-    if function.__module__ != "__main__":
-        return
-    yield from function.__defaults__ or ()
-    yield from (function.__kwdefaults__ or {}).values()
-    yield from vars(function).values()
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # noqa: PERF203  # the cell is empty: the variable was deleted, or is not bound yet
-            continue
 
 
 def _of_exception(error: BaseException, kind: type) -> tuple[Any, ...]:
