@@ -17,7 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from nbshm.attributes import followed
-from nbshm.definitions.writes import Step, Write
+from nbshm.definitions.steps import Step
+from nbshm.definitions.writes import Write
 from nbshm.memory.ownership.contents import is_tensor_or_array
 from nbshm.memory.ownership.reach import is_array
 from nbshm.own_code import is_module_of_the_persons, without_loading
