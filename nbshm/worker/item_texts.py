@@ -12,6 +12,9 @@ from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from types import NoneType
 from typing import Any
 
+from nbshm.memory.ownership.bases import root
+from nbshm.memory.ownership.reach import is_array
+
 _ITEMS = 16  # of a container are looked at
 _NUMBERS = 64  # of an array are looked at
 _CHARACTERS = 1000
@@ -54,8 +57,7 @@ def can_change(item: Any, depth: int = _DEPTH) -> bool:
 
 def is_shared_array(value: Any) -> bool:
     """Tell whether a value is an array whose memory may be the ranks' own in common."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray) and not _owns_memory(value, numpy)
+    return is_array(value) and not _owns_memory(value)
 
 
 def _text_of_container(item: list[Any] | tuple[Any, ...] | dict[Any, Any], depth: int) -> str:
@@ -81,7 +83,7 @@ def _text_of_numbers(item: Any) -> str | None:
         number = item.item()
         return None if isinstance(number, numpy.generic) else text_of(number, 0)  # Python has none so long
     if numpy is not None and type(item) is numpy.ndarray:
-        if item.dtype.kind in _KINDS_OF_ARRAYS and _owns_memory(item, numpy):
+        if item.dtype.kind in _KINDS_OF_ARRAYS and _owns_memory(item):
             return _text_of_array(item.flat, item.shape, is_exact=item.dtype.kind in _EXACT)
     elif torch is not None and type(item) is torch.Tensor and _is_private(item, torch):
         is_exact = not (item.is_floating_point() or item.is_complex())
@@ -107,11 +109,9 @@ def _text_of_array(flat: Any, shape: tuple[int, ...], *, is_exact: bool) -> str 
     return text if len(shape) == 1 and len(flat) <= _NUMBERS else f"{text} of shape {shape}"
 
 
-def _owns_memory(array: Any, numpy: Any) -> bool:
+def _owns_memory(array: Any) -> bool:
     """Tell whether numpy made an array's memory in this process, as it made that of no shared one."""
-    while isinstance(array.base, numpy.ndarray):
-        array = array.base
-    return bool(array.flags.owndata)
+    return bool(root(array, is_array).flags.owndata)
 
 
 def _is_private(tensor: Any, torch: Any) -> bool:

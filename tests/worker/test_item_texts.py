@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.lib.stride_tricks import sliding_window_view
 
 from nbshm.worker.item_texts import text_of
 
@@ -30,6 +31,7 @@ from nbshm.worker.item_texts import text_of
         (np.str_("a"), "'a'"),
         (np.arange(3), "[0, 1, 2]"),
         (np.arange(6).reshape(2, 3)[1], "[3, 4, 5]"),
+        (sliding_window_view(np.arange(4), 2)[1], "[1, 2]"),
         (np.array(4), "4"),
         (np.eye(2), "[1, 0, 0, 1] of shape (2, 2)"),
         (torch.tensor(5), "5"),
@@ -67,6 +69,7 @@ def test_memory_that_other_ranks_may_write_into_has_no_text():
     array = np.frombuffer(memory, np.int64)
     assert text_of(array) is None
     assert text_of(array[:1]) is None
+    assert text_of(sliding_window_view(array, 1)[0]) is None
     assert text_of(torch.from_numpy(array)) is None
     assert text_of(torch.zeros(2).share_memory_()) is None
 
