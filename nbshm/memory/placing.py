@@ -6,7 +6,7 @@ memory moved. So what can't be done is refused before anything has changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
@@ -48,7 +48,9 @@ def place(
         cuda = hand_over(buffers.cuda, names)
         space = undo.enter_context(AddressSpace())
         decisions = decide(buffers, names=names, segments=segments, space=space)
-        spots = list(carry_out(decisions, buffers, names, segments, reserved))
+        spots = list(
+            carry_out(decisions, buffers, names, segments, reserved=reserved, note=segments.spares.expect)
+        )
         held = undo.pop_all()
     spares = segments.use_spares(results)
     return Placement(buffers, spots, segments=segments, held=held, spares=spares, cuda=cuda)
@@ -128,12 +130,21 @@ class Placement(Closing):
 
 
 def carry_out(
-    decisions: Sequence[Decision], buffers: Buffers, names: NotebookNames, segments: Segments, reserved: int
+    decisions: Sequence[Decision],
+    buffers: Buffers,
+    names: NotebookNames,
+    segments: Segments,
+    *,
+    reserved: int,
+    note: Callable[[int], None],
 ) -> Iterator[Spot]:
-    """Do what has been decided, once there is room for all of it, and yield where memory lies now."""
+    """Do what has been decided, once there is room for all of it, and yield where memory lies now.
+
+    `note` is told how many bytes that fills.
+    """
     wanted = [decision for decision in decisions if not isinstance(decision, Stays)]
     layout, made = make_room(wanted, names=names, segments=segments, reserved=reserved)
-    segments.spares.expect(sum(layout.sizes))
+    note(sum(layout.sizes))
     for decision in decisions:
         if isinstance(decision, Stays):
             original = None if isinstance(decision.home, Segment) else decision.region.address

@@ -49,7 +49,8 @@ def share(argument: Argument, caller: FrameType, *, mappings: Mappings, segments
         for decision in decisions:
             if isinstance(decision, Copied):
                 raise cannot_move(decision.region, argument.value, buffers, names, known)
-        for spot in carry_out(decisions, buffers, names, segments, reserved=0):
+        note = segments.spares.expect
+        for spot in carry_out(decisions, buffers, names, segments, reserved=0, note=note):
             if isinstance(spot.home, Segment):
                 spot.home.stay_shared()
     return argument.value
@@ -69,13 +70,14 @@ def move_unsent(
 
     """
     names = NotebookNames(*mappings)
+    note = segments.spares.expect_more  # all of it belongs to one run, which has said what it fills
     left = []
     for name, value in values.items():
         buffers = _buffers_as_far_as_possible(value)
         with AddressSpace() as space:
             decisions = decide(buffers, names=names, segments=segments, space=space, worth_a_walk=0)
         moves = [decision for decision in decisions if isinstance(decision, Moves)]
-        list(carry_out(moves, buffers, names, segments, reserved))
+        list(carry_out(moves, buffers, names, segments, reserved=reserved, note=note))
         if any(isinstance(decision, Copied) and decision.back for decision in decisions):
             left.append(name)
     return left

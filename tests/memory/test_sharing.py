@@ -17,6 +17,7 @@ import nbshm
 from nbshm.machine.descriptor_limit import opened_descriptors
 from nbshm.memory.shared import limits
 from nbshm.memory.shared.limits import Room
+from nbshm.memory.sharing import move_unsent
 from nbshm.sharing import sharing_for
 
 
@@ -407,3 +408,15 @@ def test_new_arrays_that_the_last_descriptors_would_go_to_are_refused(monkeypatc
     with pytest.raises(nbshm.NoRoom, match=refusal):
         _kept = [nbshm.zeros(1) for _ in range(left)]
     monkeypatch.undo()
+
+
+def test_what_moves_of_many_values_that_can_not_be_sent_counts_as_one_runs(notebook: Notebook):
+    spares, big = notebook.segments.spares, 1 << 20
+    spares.expect(big)
+    for name in "abcdefghij":
+        notebook[name] = [torch.zeros(1000)]
+    values = dict(notebook.namespace)
+    assert move_unsent(values, mappings=[notebook.namespace], segments=notebook.segments, reserved=0) == []
+    assert all(in_segment(notebook, value[0]) for value in values.values())
+    notebook.segments.create(big)
+    assert spares.nbytes >= big
