@@ -24,7 +24,7 @@ from nbshm.processes.workers import Workers
 from nbshm.runs import background, runner
 from nbshm.runs.analysis import Analysis
 from nbshm.runs.background import BackgroundRun, Standing
-from nbshm.runs.under_way import Task
+from nbshm.runs.tasks import Task
 from nbshm.session import Session
 from nbshm.wire.readiness import wait_readable
 

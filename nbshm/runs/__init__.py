@@ -7,6 +7,7 @@ In the order in which to read:
 | `runner.py` | a run in the foreground: the houses called in order |
 | `background.py` | a run that goes on while the notebook is used: the thread that supervises, and `job` |
 | `under_way.py` | what both have in common: workers that have what they need, and what they say |
+| `tasks.py` | what is to be run |
 | `analysis.py` | what a cell needs from the notebook, from its text alone |
 | `departures.py` | a job made ready to be sent, and the memory's way back |
 | `arrivals.py` | what comes back: results by rank, or an error |
@@ -14,6 +15,7 @@ In the order in which to read:
 | `last.py` | the last run, as data |
 | `times.py` | how its ranks spent their time, gathered from events |
 | `time_report.py` | the same as a table and a picture |
-| `notes.py` | what is said in a line |
+| `foreword.py` | what is said before a run starts |
+| `notes.py` | that, and what is said later, in lines |
 | `private_writes.py` | which of a cell's writes stay in the ranks |
 """

@@ -23,7 +23,8 @@ from nbshm.processes.workers import Workers
 from nbshm.results import Results
 from nbshm.runs.last import Run
 from nbshm.runs.living import LivingRun
-from nbshm.runs.under_way import RunUnderWay, Task, conclude, prepare, under_way
+from nbshm.runs.tasks import Task, prepare
+from nbshm.runs.under_way import RunUnderWay, conclude, under_way
 from nbshm.session import Session
 from nbshm.views.choice import choose_view, showing_in_its_cell
 from nbshm.views.outputs import show_failure

@@ -12,6 +12,7 @@ from typing import Any
 
 from nbshm.errors import CannotSend
 from nbshm.jobs import Body, Import, Job, Program
+from nbshm.memory.buffers import Buffers
 from nbshm.memory.capturing import CapturingPickler, Picklers
 from nbshm.memory.ownership.names import NotebookNames
 from nbshm.memory.placing import Placement, place
@@ -80,14 +81,7 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             packed, unsent = _pack(needs, session.notebook, options, picklers)
         with interrupts_put_off():  # in the middle of it, memory has been moved or copied in part
             picklers.forget()
-            placement = place(
-                packed.pickler.buffers,
-                names=names,
-                segments=session.segments,
-                reserved=descriptors_for(options.nprocs),
-                results=options.nprocs,
-            )
-            stack.enter_context(placement)
+            placement = stack.enter_context(_placed(packed.pickler.buffers, names, session, options))
             unshared = _move_unsent(unsent, session, options)
             _check_mirrors(placement, names, session)
             stack.callback(placement.copy_back)
@@ -117,6 +111,17 @@ def _pack(
         forked = pack_for_fork(needs, notebook, picklers.make)
         return forked.packed, forked.unsent
     return pack(needs, notebook, picklers.make), {}
+
+
+def _placed(buffers: Buffers, names: NotebookNames, session: Session, options: Options) -> Placement:
+    """Put memory where workers can reach it, as much as leaves descriptors for them."""
+    return place(
+        buffers,
+        names=names,
+        segments=session.segments,
+        reserved=descriptors_for(options.nprocs),
+        results=options.nprocs,
+    )
 
 
 def _move_unsent(unsent: dict[str, Any], session: Session, options: Options) -> list[str]:

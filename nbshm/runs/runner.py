@@ -14,7 +14,8 @@ from nbshm.options import Options
 from nbshm.processes.kernel_signals import interrupts_noted
 from nbshm.results import Results
 from nbshm.runs.living import LivingRun
-from nbshm.runs.under_way import Task, conclude, prepare, under_way
+from nbshm.runs.tasks import Task, prepare
+from nbshm.runs.under_way import conclude, under_way
 from nbshm.session import Session
 from nbshm.views.choice import choose_view
 

@@ -10,8 +10,7 @@ import pickle
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 from typing import Any
 
 from nbshm.errors import ParallelError
@@ -19,23 +18,19 @@ from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
 from nbshm.failures.reports import Died, RankFailure, with_frames
 from nbshm.failures.stacks import Reader
 from nbshm.garbage import collection_put_off
-from nbshm.jobs import Body, Outcome
-from nbshm.memory.generators import places_of_generators
+from nbshm.jobs import Outcome
 from nbshm.notebook.namespace import Notebook
-from nbshm.options import Options
-from nbshm.parts import Place
-from nbshm.processes.fork_limits import as_fork_allows
 from nbshm.processes.kernel_signals import closing_undisturbed, interrupts_noted
 from nbshm.processes.supervisor import Supervisor
 from nbshm.processes.workers import Workers
 from nbshm.results import Results
 from nbshm.runs import notes
-from nbshm.runs.analysis import Analysis, analyse
 from nbshm.runs.arrivals import Arrivals
 from nbshm.runs.departures import Departure, departing
+from nbshm.runs.foreword import foreword
 from nbshm.runs.last import Run, check_rank
 from nbshm.runs.living import LivingRun
-from nbshm.runs.private_writes import private_writes
+from nbshm.runs.tasks import Task
 from nbshm.runs.times import Times
 from nbshm.session import Session
 from nbshm.views.transcript import Transcript
@@ -43,48 +38,6 @@ from nbshm.views.view import View
 from nbshm.wire.board import Board
 from nbshm.wire.messages import Arrived
 from nbshm.words import seconds_in_words
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What is to be run: the text, what it needs from the notebook, and how.
-
-    `cell` is where it was started, as a person says it: `In [7]`.
-    """
-
-    body: Body
-    analysis: Analysis
-    options: Options
-    cell: str
-
-    @classmethod
-    def allowed(cls, *, body: Body, analysis: Analysis, options: Options, cell: str) -> Task:
-        """Make a task whose options are those that fork allows, where it is asked for.
-
-        Raises
-        ------
-        OptionError
-            The kernel can't be forked any more.
-
-        """
-        possible = as_fork_allows(options) if options.start_method == "fork" else options
-        return cls(body=body, analysis=analysis, options=possible, cell=cell)
-
-
-def prepare(body: Body, session: Session, options: Options) -> Task:
-    """Find out what a cell needs, before anything is touched.
-
-    Raises
-    ------
-    SyntaxError
-        The cell does not compile.
-    OptionError
-        An option is wrong.
-
-    """
-    analysis = analyse(body, session.shell, options)
-    session.get_ready()
-    return Task.allowed(body=body, analysis=analysis, options=options, cell=f"In [{body.origin.cell}]")
 
 
 @contextmanager
@@ -103,7 +56,7 @@ def under_way(task: Task, session: Session, view: View, living: LivingRun) -> It
     with closing_undisturbed() as stack:
         departure = stack.enter_context(departing(task.body, task.analysis.needs, session, options))
         living.mirrored = departure.placement.mirrored
-        for line in _notes(task, departure, session.notebook.namespace):
+        for line in foreword(task, departure, session.notebook.namespace):
             view.show(Note(text=line))
         with interrupts_noted(living.interrupt):
             workers = stack.enter_context(
@@ -272,29 +225,3 @@ class RunUnderWay:
             read_output=self._transcript.read,
             stacks=self._reader.stacks(self._supervisor.last_look),
         )
-
-
-def _notes(task: Task, departure: Departure, namespace: dict[str, Any]) -> Iterator[str]:
-    private = private_writes(task.analysis.writes, namespace)
-    yield from notes.before_start(task.options, departure.names, private=private, namespace=namespace)
-    if task.options.nprocs > 1:
-        places = _places_of_generators(task, departure, namespace)
-        yield from notes.about_generators(places, task.analysis.seeded, namespace)
-    yield from notes.about_rendezvous(departure.job.surroundings.environment, task.options.nprocs)
-    yield from notes.about_edited(departure.edited)
-    yield from notes.about_unshared(departure.unshared)
-    if task.options.background:
-        yield from notes.about_mirrors(departure.mirrored)
-
-
-def _places_of_generators(task: Task, departure: Departure, namespace: dict[str, Any]) -> list[Place]:
-    """Return the random generators of which each rank gets a copy, with the paths to them.
-
-    Who calls `nbshm.spawn` knows that all ranks are given the same arguments.
-    """
-    names = departure.names - (task.analysis.needs.names.keys() if task.body.is_call else set())
-    values = {name: namespace[name] for name in sorted(names) if name in namespace}
-    if task.options.start_method == "fork":  # what it sends is memory alone
-        return list(places_of_generators(values))
-    met = {id(generator) for generator in departure.generators}
-    return list(islice(places_of_generators(values, lambda value: id(value) in met), len(met)))
