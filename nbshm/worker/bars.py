@@ -11,9 +11,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from nbshm.worker.claims import Claimed
 from nbshm.worker.imports import ImportWatch
 from nbshm.worker.loop_reports import LoopReport, LoopReports
-from nbshm.worker.ranks import Claimed
 
 _FILE = 4  # the place of `file` among the arguments
 _REPORT = "_nbshm_report"

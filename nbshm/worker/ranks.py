@@ -6,65 +6,20 @@ Outside a run there is one rank of one, so that a cell without its first line is
 from __future__ import annotations
 
 import contextlib
-import inspect
-import itertools
-import operator
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sized
-from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
+from typing import TYPE_CHECKING, SupportsFloat, TypeVar
 
 from nbshm.events import AT_BARRIER, Event, Resumed, Waiting
 from nbshm.wire.board import Board
-from nbshm.wire.first_items import FirstItem
 from nbshm.wire.run_lock import RunLock
-from nbshm.wire.shared_loops import Range
-from nbshm.worker.item_order import check_order
-from nbshm.worker.items import Source, Streamed, source_of
-from nbshm.worker.loop_reports import LoopReport, LoopReports
+from nbshm.worker.claims import Claimed, Claims
+from nbshm.worker.loop_reports import LoopReports
 
 if TYPE_CHECKING:
     import torch
 
 T = TypeVar("T")
-
-_CHARACTERS = 36  # of an item are shown in an error
-
-
-class Claimed(Iterator[T]):
-    """A rank's items of a shared loop, to be run through once, and what tells how far it has come."""
-
-    def __init__(self, items: Iterator[T], report: LoopReport) -> None:
-        self.report = report
-        self._items = items
-
-    def __iter__(self) -> Iterator[T]:  # noqa: PYI034  # not this object: a `for` that is left lets go of it
-        return self._items
-
-    def __next__(self) -> T:
-        return next(self._items)
-
-
-class _OpenLoop:
-    """A claim that has not come to its end, in this thread."""
-
-    def __init__(self, claimed: Claimed[Any], items: Iterator[Any]) -> None:
-        self._claimed = weakref.ref(claimed)
-        self._items: Callable[[], Any] = weakref.ref(items)
-        self._thread = threading.get_ident()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it may go on."""
-        return self._items() is not None
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether a `for` of this thread is in it: that alone has the items, which end when it is left."""
-        items = self._items()
-        if items is None or self._claimed() is not None or self._thread != threading.get_ident():
-            return False
-        return inspect.getgeneratorstate(items) == inspect.GEN_SUSPENDED
 
 
 class Rank:
@@ -87,98 +42,12 @@ class Rank:
         self._say = say
         self._wait_release = wait_release
         self._board = board
-        self._claims = itertools.count()
-        self._has_had_items = False
-        self._open_loops: list[_OpenLoop] = []
         self.loops = LoopReports(number, nprocs, say)
+        self._claims = Claims(number, board, self.loops)
 
     def claim(self, iterable: Iterable[T]) -> Claimed[T]:
         """See `nbshm.claim`."""
-        check_order(iterable)
-        self._open_loops = [loop for loop in self._open_loops if loop.is_open]
-        if any(loop.is_under_way for loop in self._open_loops):
-            raise RuntimeError(
-                "claim: it is in the loop of another claim. Ranks come to it more or less often, and their "
-                "k-th claims must be given the same. Claim pairs of both, or use a plain loop. "
-                "(If that loop was left, let go of what it went through.)"
-            )
-        source, loop = source_of(iterable, in_use=self._has_had_items), next(self._claims)
-        report = self.loops.report(total=source.length, shared=loop)
-        items = self.loops.follow(self._items(source, loop), report)
-        claimed = Claimed(items, report)
-        self._open_loops.append(_OpenLoop(claimed, items))
-        return claimed
-
-    def _items(self, source: Source, loop: int) -> Iterator[Any]:
-        self._compare(source, loop)  # a list's first items, which a rank that comes late may take none of
-        while turn := self._take(source, loop):
-            wanted, others = turn
-            items = source.take(wanted, others)
-            self._compare(source, loop)
-            self._has_had_items = source.in_use = True
-            rest = iter(items)
-            try:
-                yield from rest
-            except BaseException:  # the loop is left: by break, or by what was raised into it
-                self._leave(loop, wanted.start + len(items), operator.length_hint(rest))
-                raise
-            if len(items) < len(wanted):
-                break
-        self._check_the_end(source, loop)
-
-    def _take(self, source: Source, number: int) -> tuple[Range, list[Range]] | None:
-        with self._board.loop(number) as loop:
-            if source.length is not None:
-                self._check_length(source.length, loop.count(self.number, source.length), loop.counted_by)
-            taken = loop.take(self.number)
-            return (taken, loop.wanted_by_others(self.number)) if taken else None
-
-    def _compare(self, source: Source, number: int) -> None:
-        """Find out whether the first items are those of the other ranks, as far as they have come by here."""
-        seen, source.seen = source.seen, {}
-        if not seen:
-            return
-        with self._board.first_items(number) as first:
-            for position, text in seen.items():
-                self._check_item(position, text, first.meet(position, FirstItem.of(self.number, text)))
-
-    def _check_item(self, position: int, here: str, other: FirstItem | None) -> None:
-        if other is not None:
-            raise ValueError(
-                f"claim: item {position} is {_cut(here)} in rank {self.number}, {_cut(other.text)} in rank "
-                f"{other.rank}. Each rank must be given the same items in the same order, and ranks draw "
-                "different random numbers: shuffle in the notebook before the cell, or by a generator with "
-                "the same seed in each rank; sort what was a set (sorted(...)). "
-                "Positions alone can be claimed, too: claim(range(len(...)))."
-            )
-
-    def _leave(self, number: int, stop: int, length: int) -> None:
-        if self._board.is_open:
-            with self._board.loop(number) as loop:
-                loop.leave(self.number, Range(stop - length, stop))
-
-    def _check_the_end(self, source: Source, number: int) -> None:
-        """Find out whether all ranks had the same items, where the items didn't say how many they are."""
-        if not isinstance(source, Streamed) or source.length is not None:
-            return
-        with self._board.loop(number) as loop:
-            length = loop.length
-        if length is not None:
-            source.skip_to(length)
-        self._compare(source, number)
-        has_more = not source.has_ended()
-        here = source.position
-        with self._board.loop(number) as loop:
-            self._check_length(here, loop.count(self.number, here), loop.counted_by, has_more=has_more)
-
-    def _check_length(self, here: int, there: int, other: int, *, has_more: bool = False) -> None:
-        if here != there:
-            # Who has more does not go through the rest to count it: there may be no end to that.
-            number = f"more than {there}" if has_more else here
-            raise ValueError(
-                f"claim: rank {self.number} has {number} items, rank {other} has {there}. "
-                "The first, second, ... claim of each rank must be given the same items in the same order."
-            )
+        return self._claims.claim(iterable)
 
     def barrier(self) -> None:
         """See `nbshm.barrier`."""
@@ -198,10 +67,6 @@ class Rank:
             iterable.report.label = label or iterable.report.label
             return iterable
         return self.loops.follow(iterable, self.loops.report(label, total))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 3]}..."
 
 
 class OnlyLock:
