@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Container, Iterator
@@ -36,6 +37,8 @@ FLOORS = {
     "ownership": {"shared"},
     "tensors": {"shared", "ownership", "buffers", "loading"},
 }
+# Houses of many rooms, which their `__init__.py` lists.
+LISTED = ("definitions", "memory", "notebook", "packing", "processes", "runs", "worker")
 # The story sees several houses, and no house sees it. Each part may import these of the others and itself.
 STORY = {
     "extension": {"front", "session"},
@@ -154,6 +157,15 @@ def test_arrows_between_the_floors_of_memory_point_one_way(floor: str) -> None:
         if house(module) == "memory" and ".".join(module.split(".")[:3]) not in allowed
     }
     assert found == set()
+
+
+@pytest.mark.parametrize("house_name", LISTED)
+def test_the_tables_of_a_house_have_each_of_its_rooms_once(house_name: str) -> None:
+    tables = ast.get_docstring(ast.parse((PACKAGE / house_name / "__init__.py").read_text())) or ""
+    listed = [
+        room for line in tables.splitlines() for room in re.findall(r"`(\w+\.py)`", line.split(" | ")[0])
+    ]
+    assert sorted(listed) == sorted(path.name for path in (PACKAGE / house_name).glob("[!_]*.py"))
 
 
 def test_loading_the_extension_imports_nothing_heavy() -> None:
