@@ -70,8 +70,9 @@ def interrupts_noted(note: Callable[[], bool]) -> Iterator[None]:
 @contextlib.contextmanager
 def interrupts_blocked() -> Iterator[None]:
     """Block SIGINT in this thread: what is started meanwhile is born with it blocked."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set())
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # may raise what came just before
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

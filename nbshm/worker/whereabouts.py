@@ -57,9 +57,16 @@ class Whereabouts:
         `notice` is called with the main thread's innermost frame at each look.
         """
         self._gone.clear()
-        # Not threading.Thread: to start one is to wait for its first turn, which takes milliseconds where
-        # there are more ranks than cores. It goes on to the end of the process, which may be waited for too.
-        _thread.start_new_thread(self._follow, (threading.get_ident(), cells, notice))
+        try:
+            # It is born with SIGINT blocked: a thread that begins takes what waits for its process, and an
+            # interrupt that it took would not end what the main thread waits in.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            # Not threading.Thread: to start one is to wait for its first turn, which takes milliseconds
+            # where there are more ranks than cores. It goes on to the end of the process, which may be waited
+            # for too.
+            _thread.start_new_thread(self._follow, (threading.get_ident(), cells, notice))
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def look_closely(self) -> None:
         """Look often for a moment: something begins."""
@@ -87,8 +94,6 @@ class Whereabouts:
 
     def _follow(self, thread: int, cells: Mapping[str, int], notice: Notice) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {DUMP_SIGNAL})
-        # An interrupt that this thread took would not end what the main thread waits in.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         pause = _FIRST_SECONDS
         while not self._closing:
             if self._stir.wait(pause):

@@ -87,7 +87,7 @@ def test_a_kernel_that_is_shut_down_leaves_nothing(tmp_path, strategy):
                 f"%%parallel nprocs=2 start_method={method}\nweights.add_(1); grid[rank] += 1"
             ).check()
         notebook.client.shutdown()
-        traces.wait_for_nothing(seconds=4)
+        traces.wait_for_nothing(seconds=10)  # as above, and the kernel takes its leave first
 
 
 # As joblib has a tracker of its own, which a rank starts when it first uses it.

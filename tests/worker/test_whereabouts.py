@@ -73,6 +73,25 @@ def test_the_thread_that_looks_takes_no_interrupt():
     os.close(page)
 
 
+def test_the_thread_that_looks_is_born_with_interrupts_blocked(monkeypatch):
+    """It may begin late, where an interrupt waits already: the first thread that looks takes it."""
+    page = new_page()
+    whereabouts = Whereabouts(os.dup(page))
+    blocked, born = [], threading.Event()
+    monkeypatch.setattr(whereabouts, "_follow", lambda *_: (blocked.append(blocked_signals()), born.set()))
+    whereabouts.follow(CELLS, lambda _: None)
+    assert born.wait(30)
+    assert signal.SIGINT in blocked[0]
+    assert signal.SIGINT not in blocked_signals()
+    whereabouts._gone.set()
+    whereabouts.close()
+    os.close(page)
+
+
+def blocked_signals():
+    return signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 def test_a_question_is_answered_with_the_whole_stack():
     page = new_page()
     whereabouts = Whereabouts(os.dup(page))
