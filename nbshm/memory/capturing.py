@@ -8,7 +8,8 @@ from typing import Any
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.generators import generator_kinds
-from nbshm.memory.ownership.reach import Walk, is_array_or_view_kind, is_own
+from nbshm.memory.ownership.kinds import is_array_or_view_kind, is_own
+from nbshm.memory.ownership.reach import Walk
 from nbshm.memory.picklers import OutwardPickler
 from nbshm.memory.reducers import Reducer, reducers
 

@@ -12,8 +12,8 @@ from nbshm.memory.ownership.address_space import AddressSpace
 from nbshm.memory.ownership.contents import arrays_of_libraries, of_masked, tensors_and_arrays
 from nbshm.memory.ownership.extents import Range, address_span, memory_span, overlapped
 from nbshm.memory.ownership.holders import Holders
+from nbshm.memory.ownership.kinds import is_array
 from nbshm.memory.ownership.names import NotebookNames
-from nbshm.memory.ownership.reach import is_array
 from nbshm.memory.shared.regions import merge
 from nbshm.memory.shared.segments import Segments
 

@@ -10,9 +10,10 @@ from nbshm.memory.buffers import Buffer, Buffers
 from nbshm.memory.ownership.contents import pieces_of, tensors_and_arrays
 from nbshm.memory.ownership.extents import overlapped
 from nbshm.memory.ownership.holders import Holders
+from nbshm.memory.ownership.kinds import is_array, is_plain_array
 from nbshm.memory.ownership.names import Names, NotebookNames
 from nbshm.memory.ownership.paths import levels
-from nbshm.memory.ownership.reach import is_array, is_plain_array, own_parts
+from nbshm.memory.ownership.reach import own_parts
 from nbshm.memory.shared.regions import Region
 from nbshm.parts import steps_to
 

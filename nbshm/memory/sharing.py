@@ -13,8 +13,8 @@ from nbshm.memory.decisions import Copied, Moves, decide
 from nbshm.memory.move_refusals import cannot_move, name_of
 from nbshm.memory.ownership.address_space import AddressSpace
 from nbshm.memory.ownership.contents import arrays_of_libraries, pieces_of, tensors_and_arrays
+from nbshm.memory.ownership.kinds import is_array
 from nbshm.memory.ownership.names import NotebookNames
-from nbshm.memory.ownership.reach import is_array
 from nbshm.memory.ownership.slots import Argument, Locals, slots_in
 from nbshm.memory.placing import carry_out
 from nbshm.memory.shared.segments import Segment, Segments

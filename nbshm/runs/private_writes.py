@@ -20,7 +20,7 @@ from nbshm.attributes import followed
 from nbshm.definitions.steps import Step
 from nbshm.definitions.writes import Write
 from nbshm.memory.ownership.contents import is_tensor_or_array
-from nbshm.memory.ownership.reach import is_array
+from nbshm.memory.ownership.kinds import is_array
 from nbshm.own_code import is_module_of_the_persons, without_loading
 
 _MAPPINGS = frozenset({dict, collections.Counter, collections.defaultdict, collections.OrderedDict})

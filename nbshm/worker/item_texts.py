@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any
 
 from nbshm.memory.ownership.bases import root
-from nbshm.memory.ownership.reach import is_array
+from nbshm.memory.ownership.kinds import is_array
 
 _ITEMS = 16  # of a container are looked at
 _NUMBERS = 64  # of an array are looked at

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from nbshm.memory.ownership.kinds import is_array
 from nbshm.memory.ownership.paths import steps_from
-from nbshm.memory.ownership.reach import is_array, is_of_libraries, is_plain_kind, reachable
+from nbshm.memory.ownership.reach import is_of_libraries, is_plain_kind, reachable
 
 _MOST = 100_000  # objects that those of libraries lead to (the nodes of a graph, say): a second at most
 

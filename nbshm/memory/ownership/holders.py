@@ -15,7 +15,7 @@ from types import CellType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from nbshm.memory.ownership.bases import chain, is_link, root
-from nbshm.memory.ownership.reach import is_array, is_own, is_plain_array
+from nbshm.memory.ownership.kinds import is_array, is_own, is_plain_array
 from nbshm.memory.ownership.slots import Slots
 from nbshm.own_code import OWN_DIRECTORY
 from nbshm.words import listed, with_article

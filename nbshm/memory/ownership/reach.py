@@ -16,13 +16,13 @@ import functools
 import gc
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
 from nbshm.memory.ownership.functions import held_by
-from nbshm.own_code import is_module_of_the_persons
+from nbshm.memory.ownership.kinds import is_of_notebook, is_own, members_of, mro_of
 
 # By id, because a metaclass may make classes that can't be hashed.
 _ATOMS = frozenset(map(id, (bool, int, float, complex, str, bytes, bytearray, type(None), range, slice)))
@@ -38,12 +38,8 @@ _HOLDERS = (  # all that they refer to is a part
 )
 _WITH_CONTENTS = (dict, *_CONTAINERS, types.FunctionType, *_HOLDERS, BaseException, type)
 
+_flags_of: Callable[[type], int] = vars(type)["__flags__"].__get__  # as type itself tells them
 _HAVE_GC = 1 << 14  # Py_TPFLAGS_HAVE_GC: the garbage collector is told what the objects of a class refer to
-
-# As `type` itself tells them: a class may have attributes of the same names.
-_mro_of: Callable[[type], tuple[type, ...]] = vars(type)["__mro__"].__get__
-_members_of: Callable[[type], Mapping[str, Any]] = vars(type)["__dict__"].__get__
-_flags_of: Callable[[type], int] = vars(type)["__flags__"].__get__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,39 +109,6 @@ def own_parts(value: Any) -> Iterator[Any]:
     return _walk([value], _Kinds(looks_into=lambda _: True, passes_over=lambda _: False), {})
 
 
-def is_array(value: Any) -> bool:
-    """Tell whether a value is an array, of any class."""
-    return is_array_kind(type(value))
-
-
-def is_plain_array(value: Any) -> bool:
-    """Tell whether a value is an array of numpy's own class, which alone can be moved."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and type(value) is numpy.ndarray
-
-
-def is_array_kind(kind: type) -> bool:
-    """Tell whether a class is one of arrays."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(kind, numpy.ndarray)
-
-
-def is_array_or_view_kind(kind: type) -> bool:
-    """Tell whether a class is one of arrays, of rows of structured ones, or of other views of memory."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(kind, (numpy.ndarray, numpy.void, memoryview))
-
-
-def is_of_notebook(kind: type) -> bool:
-    """Tell whether a class is the notebook's, or derived from one that is."""
-    return any(_members_of(base).get("__module__") == "__main__" for base in _mro_of(kind))
-
-
-def is_own(kind: type) -> bool:
-    """Tell whether a class is the person's, of the notebook or a file, or derived from one that is."""
-    return any(is_module_of_the_persons(_members_of(base).get("__module__")) for base in _mro_of(kind))
-
-
 def is_plain_kind(kind: type) -> bool:
     """Tell whether objects of a class are plain data, plain containers, or the person's own."""
     if issubclass(kind, (type, BaseException)):
@@ -158,7 +121,7 @@ def is_of_libraries(kind: type) -> bool:
 
     What nbshm's hold, a run's, is not theirs.
     """
-    if str(_members_of(kind).get("__module__")).startswith("nbshm."):
+    if str(members_of(kind).get("__module__")).startswith("nbshm."):
         return False
     known = (types.ModuleType, types.BuiltinFunctionType, *_WITH_CONTENTS)
     has_references = bool(_flags_of(kind) & _HAVE_GC)
@@ -222,7 +185,7 @@ def _contents(value: Any, kind: type) -> Iterable[Any]:
     if kind is types.FunctionType:
         return (part for _, part in held_by(value))
     if issubclass(kind, type):  # a file's is imported afresh, with all that is set on it
-        return _members_of(value).values() if is_of_notebook(value) else ()
+        return members_of(value).values() if is_of_notebook(value) else ()
     if issubclass(kind, BaseException):
         return _of_exception(value, kind)
     return gc.get_referents(value) if issubclass(kind, _HOLDERS) else ()
@@ -239,8 +202,8 @@ def _layout(kind: type) -> _Layout:
     if issubclass(kind, type) or not _is_open(kind):
         return _Layout(kind=kind)
     dictionary, slots = None, []
-    for base in _mro_of(kind):
-        for name, member in _members_of(base).items():
+    for base in mro_of(kind):
+        for name, member in members_of(base).items():
             if name == "__dict__" and type(member) in {
                 types.GetSetDescriptorType,
                 types.MemberDescriptorType,
@@ -263,4 +226,4 @@ def _modules() -> tuple[type, ...]:
 
 
 def _is_dataclass(kind: type) -> bool:
-    return any("__dataclass_fields__" in _members_of(base) for base in _mro_of(kind))
+    return any("__dataclass_fields__" in members_of(base) for base in mro_of(kind))

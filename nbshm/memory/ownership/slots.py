@@ -16,7 +16,8 @@ from types import FrameType
 from typing import Any
 
 from nbshm.attributes import attribute
-from nbshm.memory.ownership.reach import is_array, own_parts
+from nbshm.memory.ownership.kinds import is_array
+from nbshm.memory.ownership.reach import own_parts
 
 
 class Slots(MutableMapping[int, Any]):

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nbshm.memory.ownership.reach import is_array_kind, reachable
+from nbshm.memory.ownership.kinds import is_array_kind
+from nbshm.memory.ownership.reach import reachable
 
 
 def ours(kind: Any) -> Any:
