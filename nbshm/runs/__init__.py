@@ -16,6 +16,6 @@ In the order in which to read:
 | `times.py` | how its ranks spent their time, gathered from events |
 | `time_report.py` | the same as a table and a picture |
 | `foreword.py` | what is said before a run starts |
-| `notes.py` | that, and what is said later, in lines |
+| `notes.py` | what is said of ranks that stand still, and of names that they miss |
 | `private_writes.py` | which of a cell's writes stay in the ranks |
 """

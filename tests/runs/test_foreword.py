@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from kernels import Kernel
 
-from nbshm.runs.notes import about_generators
+from nbshm.runs.foreword import about_generators
 
 
 @pytest.mark.parametrize(
