@@ -99,6 +99,25 @@ def _buffers_as_far_as_possible(value: Any) -> Buffers:
 def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
     """Return the memory of the tensors and arrays in a value."""
     parts = list(tensors_and_arrays(value))
+    _check_parts(value, parts)
+    pickler = _pickler()
+    try:
+        pickler.dump([piece for part in parts for piece in pieces_of(part)])
+    except Exception as error:  # whatever a tensor's own pickling raises
+        problem = refusal(
+            name_of(value, namespace),
+            value,
+            error,
+            user=None,
+            again=lambda part: _pickler().dump(list(tensors_and_arrays(part))),
+        )
+        raise problem from error
+    pickler.forget()
+    return pickler.buffers
+
+
+def _check_parts(value: Any, parts: Sequence[Any]) -> None:
+    """Raise TypeError where nothing in a value could be shared."""
     if not parts and arrays_of_libraries(value):
         kind = type(value).__name__
         raise TypeError(
@@ -116,20 +135,6 @@ def _buffers(value: Any, namespace: MutableMapping[Any, Any]) -> Buffers:
             f"nbshm.share: an array of {parts[0].dtype} can't be shared, as its elements lie elsewhere; "
             "a parallel cell sends each rank a copy."
         )
-    pickler = _pickler()
-    try:
-        pickler.dump([piece for part in parts for piece in pieces_of(part)])
-    except Exception as error:  # whatever a tensor's own pickling raises
-        problem = refusal(
-            name_of(value, namespace),
-            value,
-            error,
-            user=None,
-            again=lambda part: _pickler().dump(list(tensors_and_arrays(part))),
-        )
-        raise problem from error
-    pickler.forget()
-    return pickler.buffers
 
 
 def _pickler() -> CapturingPickler:
