@@ -66,10 +66,11 @@ def test_what_is_moved_counts_once_at_a_time(notebook: Notebook, monkeypatch):
 
 def test_memory_that_nobody_has_touched_is_not_given_back_by_its_move(notebook: Notebook, monkeypatch):
     monkeypatch.setattr(
-        limits, "memory_left", lambda: limits.Room(nbytes=25 << 20, where="memory", remedy="")
+        limits, "memory_left", lambda: limits.Room(nbytes=60 << 20, where="memory", remedy="")
     )
-    notebook["first"], notebook["second"] = np.zeros(2 << 20), np.zeros(2 << 20)
-    with pytest.raises(NoRoom, match=r"3[12]\.\d MiB needed, 25\.0 MiB left"):
+    # From 32 MiB on the C library asks the system for memory, whatever it has from before.
+    notebook["first"], notebook["second"] = np.zeros(5 << 20), np.zeros(5 << 20)
+    with pytest.raises(NoRoom, match=r"(79|80)\.\d MiB needed, 60\.0 MiB left"):
         notebook.place("first", "second")
     notebook["first"] += 1
     notebook["second"] += 1
