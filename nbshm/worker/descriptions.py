@@ -6,6 +6,7 @@ run in a thread that is waited for only so long, and containers are cut before t
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 import reprlib
@@ -27,6 +28,7 @@ _MOST_NAMES = 12
 _LONGEST = 160  # characters of one value
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _NO_NEWS = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+_NOTHING = object()
 
 
 class Describer:
@@ -65,12 +67,21 @@ def _describe(frames: Sequence[FrameType], described: list[list[tuple[str, str]]
 
 def _names(frame: FrameType) -> Iterator[tuple[str, Any]]:
     """Yield the names that a frame's code uses, and what they are; definitions and modules are no news."""
-    code = frame.f_code
-    names = code.co_names if frame.f_locals is frame.f_globals else (*code.co_varnames, *code.co_cellvars)
-    values = dict(frame.f_locals)
+    code, values = frame.f_code, frame.f_locals
+    is_function = code.co_flags & inspect.CO_OPTIMIZED
+    names = (*code.co_varnames, *code.co_cellvars) if is_function else code.co_names
     for name in dict.fromkeys((*names, *code.co_freevars)):
-        if name in values and not name.startswith("_") and not isinstance(values[name], _NO_NEWS):
-            yield name, values[name]
+        value = _NOTHING if name.startswith("_") else _value(values, name)
+        if value is not _NOTHING and not issubclass(type(value), _NO_NEWS):
+            yield name, value
+
+
+def _value(values: Any, name: str) -> Any:
+    """Look a name up as its code does: the locals of an `eval` may be any mapping."""
+    try:
+        return dict.get(values, name, _NOTHING) if isinstance(values, dict) else values[name]
+    except BaseException:  # noqa: BLE001  # foreign code, in a thread of its own, as a __repr__
+        return _NOTHING
 
 
 def _shape(value: Any) -> str:
@@ -90,10 +101,11 @@ class _Short(reprlib.Repr):
     def repr_instance(self, x: Any, level: int) -> str:
         """Write what reprlib has no own way for."""
         del level
-        if isinstance(x, (bytes, bytearray)):
+        kind = type(x)  # not `isinstance`: a proxy's __class__ is foreign code
+        if issubclass(kind, (bytes, bytearray)):
             return repr(x[:_LONGEST])
-        if isinstance(x, (str, list, tuple, dict, set, frozenset)) and len(x) > _LONGEST:
-            return f"<{type(x).__name__} of {len(x)}>"
+        if issubclass(kind, (str, list, tuple, dict, set, frozenset)) and len(x) > _LONGEST:
+            return f"<{kind.__name__} of {len(x)}>"
         return repr(x)
 
 

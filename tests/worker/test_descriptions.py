@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import defaultdict
+from functools import partial
 
 import pytest
 
@@ -66,6 +68,51 @@ def test_names_that_code_uses_are_described_but_not_modules_and_definitions():
     frame, _ = working(3)
     (values,) = Describer()([frame])
     assert dict(values).keys() == {"count", "names"}
+
+
+class Formula:
+    """What an `eval` may be given for its names: a mapping in nothing but what it answers."""
+
+    def __init__(self, **values: object) -> None:
+        self.values = values
+
+    def __getitem__(self, name: str) -> object:
+        return self.values[name]
+
+
+@pytest.mark.parametrize("kind", [Formula, dict, partial(defaultdict, int)])
+def test_the_names_of_an_eval_are_looked_up_in_what_it_was_given(kind):
+    names = kind(known=2, innermost=lambda: sys._getframe(1))
+    frame = eval("(known, missing) if False else innermost()", {}, names)  # noqa: S307  # the case
+    assert Describer()([frame]) == [(("known", "2"),)]
+
+
+def test_what_the_names_of_an_eval_raise_keeps_no_other_frame_from_being_described():
+    class Refusing(Formula):
+        def __getitem__(self, name: str) -> object:
+            raise SystemExit(name) if name == "missing" else KeyError(name)
+
+    def working(count):
+        return sys._getframe(), count
+
+    given = {"innermost": lambda: sys._getframe(1)}
+    frame = eval("missing if False else innermost()", given, Refusing())  # noqa: S307  # the case
+    assert Describer()([working(3)[0], frame]) == [(("count", "3"),), ()]
+
+
+def test_a_value_that_lies_about_its_class_is_described():
+    class Unbound:
+        @property
+        def __class__(self):
+            raise RuntimeError("no object bound")
+
+        def __repr__(self) -> str:
+            return "<unbound>"
+
+    def working(proxy):
+        return sys._getframe(), proxy
+
+    assert Describer()([working(Unbound())[0]]) == [(("proxy", "<unbound>"),)]
 
 
 def test_a_slow_repr_does_not_hold_the_report_up(monkeypatch):
