@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from nbshm.failures.reports import Circumstances
 from nbshm.failures.stacks import Dump
 from nbshm.failures.tracebacks import ExceptionReport
-from nbshm.jobs import Parcel
+from nbshm.jobs import Parcel, Spot
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
@@ -96,6 +96,20 @@ class GpuMemory:
 
     rank: int
     nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledCollective:
+    """A rank calls a collective of `torch.distributed` with memory of the notebook's, at `place` in a cell.
+
+    `spots` are where that begins. `number` counts the rank's calls of that kind.
+    """
+
+    rank: int
+    name: str
+    number: int
+    spots: frozenset[Spot]
+    place: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +205,7 @@ Event: TypeAlias = (
     | Waiting
     | Resumed
     | GpuMemory
+    | CalledCollective
     | Note
     | Result
     | Failed

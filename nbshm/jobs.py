@@ -23,6 +23,14 @@ class Place(NamedTuple):
     nbytes: int
 
 
+class Spot(NamedTuple):
+    """Where in the notebook's memory something begins: a segment, or a storage on a GPU, by its number."""
+
+    is_cuda: bool
+    number: int
+    offset: int
+
+
 class Places:
     """Places by the number of their buffer, kept as one row of numbers: there may be tens of thousands."""
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from nbshm.closing import Closing
-from nbshm.jobs import CudaHandle, Place, Places
+from nbshm.jobs import CudaHandle, Place, Places, Spot
 from nbshm.machine.descriptor_limit import allow_descriptors
 from nbshm.memory.loading import Memory, loading
 from nbshm.memory.shared.segments import RawBuffer, Segment, Segments
@@ -87,10 +87,21 @@ class MappedSegments(Closing):
     def holds(self, storage: Any) -> bool:
         """Tell whether a storage is the notebook's, and so every rank's."""
         if storage.device.type == "cuda":
-            return any(opened is storage for opened in self._opened.values())
+            return self._cuda_number_of(storage) is not None
         return (
             storage.device.type == "cpu" and self.place_of(storage.data_ptr(), storage.nbytes()) is not None
         )
+
+    def spot_of(self, tensor: Any) -> Spot | None:
+        """Return where a tensor begins in the notebook's memory, the same in each rank; None in other."""
+        storage = tensor.untyped_storage()
+        if not self.holds(storage):
+            return None
+        number = self._cuda_number_of(storage)
+        if number is not None:
+            return Spot(is_cuda=True, number=number, offset=tensor.storage_offset() * tensor.itemsize)
+        place = self.place_of(tensor.data_ptr(), 0)
+        return place and Spot(is_cuda=False, number=place.segment, offset=place.offset)
 
     def cuda_storage(self, number: int) -> Any:
         """Return one of the notebook's storages on GPUs; it is given up when nothing here uses it."""
@@ -103,12 +114,15 @@ class MappedSegments(Closing):
 
     def cuda_place_of(self, storage: Any) -> int | CudaHandle:
         """Return which of the notebook's storages on GPUs it is, or what the notebook opens it by."""
-        for number, opened in self._opened.items():
-            if opened is storage:
-                return number
+        number = self._cuda_number_of(storage)
+        if number is not None:
+            return number
         from nbshm.memory.tensors import cuda  # noqa: PLC0415  # imports torch
 
         return cuda.lent(storage, cuda.counted_handle_of)[1]  # a clone is kept by the count alone
+
+    def _cuda_number_of(self, storage: Any) -> int | None:
+        return next((number for number, opened in self._opened.items() if opened is storage), None)
 
     def __len__(self) -> int:
         return len(self._sizes)

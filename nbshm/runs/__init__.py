@@ -17,5 +17,6 @@ In the order in which to read:
 | `time_report.py` | the same as a table and a picture |
 | `foreword.py` | what is said before a run starts |
 | `notes.py` | what is said of ranks that stand still, and of names that they miss |
+| `shared_collectives.py` | collectives that ranks call with the same memory |
 | `private_writes.py` | which of a cell's writes stay in the ranks |
 """

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from nbshm.errors import ParallelError
-from nbshm.events import Event, Lingering, Note, Output, Result, Stalled
+from nbshm.events import CalledCollective, Event, Lingering, Note, Output, Result, Stalled
 from nbshm.failures.reports import Died, RankFailure, with_frames
 from nbshm.failures.stacks import Reader
 from nbshm.garbage import collection_put_off
@@ -30,6 +30,7 @@ from nbshm.runs.departures import Departure, departing
 from nbshm.runs.foreword import foreword
 from nbshm.runs.last import Run, check_rank
 from nbshm.runs.living import LivingRun
+from nbshm.runs.shared_collectives import SharedCollectives
 from nbshm.runs.tasks import Task
 from nbshm.runs.times import Times
 from nbshm.session import Session
@@ -132,6 +133,7 @@ class RunUnderWay:
         self._broken: dict[int, Exception] = {}
         self._began = began
         self._times = Times(self._nprocs, began)
+        self._collectives = SharedCollectives()
 
     def supervise(self) -> Arrivals:
         """Show what the ranks say until the last has ended; return what has come back."""
@@ -191,6 +193,9 @@ class RunUnderWay:
             case Lingering(rank=rank, dump=dump):
                 reason = notes.about_lingering(dump, self._reader)
                 yield from [Note(rank=rank, text=reason)] if reason else []
+            case CalledCollective():
+                found = self._collectives.see(event)
+                yield from [Note(text=found)] if found else []
             case _:
                 pass
 

@@ -22,7 +22,8 @@
 | `main_module.py` | `__main__` built from a program |
 | `value_stream.py`, `passing_over.py` | the program's values, and those of them that can't be rebuilt |
 | `results.py`, `giving_back.py` | what it gives back, pickled and sent |
-| `torch_memory.py`, `parameters.py`, `data_parallel.py` | what it does about torch's memory |
+| `torch_memory.py`, `parameters.py` | what it does about torch's memory |
+| `data_parallel.py`, `collectives.py` | `torch.distributed` over memory that all ranks share |
 
 | room | the body's run |
 |---|---|

@@ -11,6 +11,8 @@ from nbshm.memory.mapping import MappedSegments
 from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.worker.imports import ImportWatch
 from nbshm.worker.life import Seat
+from nbshm.worker.shell import warm_up
+from nbshm.worker.whereabouts import place_in_cells
 
 
 def follow_torch(
@@ -20,6 +22,9 @@ def follow_torch(
     watch.when_imported("torch", lambda _: _care_for_plain_torch(mapping, plain))
     if seat.nprocs > 1:
         watch.when_imported("torch", lambda _: _watch_replicas(mapping, seat))
+        watch.when_imported(
+            "torch.distributed.distributed_c10d", lambda c10d: _watch_collectives(c10d, mapping, seat)
+        )
 
 
 def _care_for_plain_torch(mapping: MappedSegments, plain: PlainMultiprocessing) -> None:
@@ -34,6 +39,17 @@ def _watch_replicas(mapping: MappedSegments, seat: Seat) -> None:
     from nbshm.worker.data_parallel import tell_of_shared_replicas  # noqa: PLC0415  # imports torch
 
     tell_of_shared_replicas(mapping.holds, seat.tell)
+
+
+def _watch_collectives(c10d: ModuleType, mapping: MappedSegments, seat: Seat) -> None:
+    """Report collectives of this rank that go over the notebook's memory."""
+    from nbshm.worker.collectives import Collectives  # noqa: PLC0415  # imports torch
+
+    def place() -> str:
+        return place_in_cells(sys._getframe(), warm_up().compile.cells)  # noqa: SLF001  # the documented way
+
+    collectives = Collectives(rank=seat.rank, spot_of=mapping.spot_of, place=place, say=seat.say)
+    collectives.follow(c10d.ProcessGroup)
 
 
 def watch_parameters(namespace: dict[str, Any], seat: Seat) -> Callable[[], None]:

@@ -211,6 +211,66 @@ def test_a_model_that_the_ranks_share_is_no_replica_for_each(notebook: Kernel, m
     assert "goes over a model" not in own.text
 
 
+OWN = "total = torch.zeros(2)\nparts = [torch.zeros(2) for _ in range(2)]\ntable = torch.zeros(2, 2)"
+GROUP = 'dist.init_process_group("gloo")\nother = torch.zeros(2)\n'
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+def test_a_sum_over_a_tensor_that_the_ranks_share_is_told_once(notebook: Kernel, method: str) -> None:
+    notebook.run(OWN).check()
+    body = f"{GROUP}total += rank\nfor _ in range(3): dist.all_reduce(total)"
+    told = notebook.run(f"%%parallel nprocs=3 start_method={method}\n{body}", timeout=100).check().text
+    assert told.count("all_reduce at In [") == 1
+    assert "line 5 goes over a tensor of the notebook's, which all ranks share" in told
+    assert "(x.clone(), copy.deepcopy(metric)), or leave all_reduce out." in told
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "reduce(total, 0)",
+        "broadcast(total, 0)",
+        "all_gather([other, other.clone()], total)",
+        "gather(total, [other, other.clone()] if rank == 0 else None)",
+        "scatter(total, parts if rank == 0 else None)",
+        "reduce_scatter(total, [other, other])",
+        "all_to_all_single(other, total)",
+        "all_reduce(torch.nn.Parameter(total).data[1:])",
+    ],
+)
+def test_what_each_rank_is_to_bring_or_get_for_itself_may_not_be_shared(notebook: Kernel, call: str) -> None:
+    notebook.run(OWN).check()
+    told = notebook.run(f"%%parallel nprocs=2\n{GROUP}dist.{call}").check().text
+    assert f"{call.split('(', maxsplit=1)[0]} at In [" in told
+
+
+def test_collectives_over_what_each_rank_has_for_itself_need_no_word(notebook: Kernel) -> None:
+    """A part of the notebook's memory may be one rank's, and what all get alike may lie in one place."""
+    notebook.run(OWN).check()
+    right = """
+mine = torch.full((2,), rank)
+for _ in range(2):
+    dist.all_reduce(mine)
+    dist.all_reduce(parts[rank])
+    dist.all_reduce(parts[1 - rank])
+    dist.all_reduce(table[rank])
+    dist.scatter(table[rank], parts if rank == 0 else None)
+    dist.all_gather(list(table), parts[rank])
+objects = [None] * nprocs
+dist.all_gather_object(objects, total)
+"""
+    assert notebook.run(f"%%parallel nprocs=2\n{GROUP}{right}").check().text == ""
+
+
+@pytest.mark.cuda
+def test_a_sum_over_a_tensor_on_a_gpu_that_the_ranks_share_is_told(notebook: Kernel) -> None:
+    notebook.run("total, parts = torch.zeros(2).cuda(), torch.zeros(2, 2).cuda()").check()
+    shared = notebook.run(f"%%parallel nprocs=2\n{GROUP}dist.all_reduce(total)", timeout=100).check().text
+    assert shared.count("all_reduce at In [") == 1
+    own = notebook.run(f"%%parallel nprocs=2\n{GROUP}dist.all_reduce(parts[rank])", timeout=100).check().text
+    assert own == ""
+
+
 @pytest.mark.cuda
 def test_a_model_on_a_gpu_that_the_ranks_share_is_no_replica_for_each(notebook: Kernel) -> None:
     notebook.run("net = torch.nn.Linear(2, 2).cuda()").check()
