@@ -54,6 +54,18 @@ def test_what_objects_of_a_local_modules_classes_hold_is_shared(shared_notebook:
     assert _row(shared_notebook, "sim").endswith(" moved")
 
 
+def test_what_a_namespace_of_argparse_holds_is_shared(shared_notebook: Kernel):
+    shared_notebook.run(
+        "import argparse, nbshm, numpy as np\n"
+        "args = argparse.Namespace(w=np.zeros(2), inner=[np.zeros(2)], step=0)"
+    ).check()
+    source = "%%parallel nprocs=2\nargs.w[rank] = args.inner[0][rank] = 1\nargs.step += 1"
+    told = shared_notebook.run(source).check().text
+    assert "What the cell writes into args.step (an int) stays in the ranks." in told
+    assert shared_notebook.value("[args.w.tolist(), args.inner[0].tolist()]") == [[1, 1], [1, 1]]
+    assert shared_notebook.run("nbshm.share(args) is args").check().result == {"text/plain": "True"}
+
+
 def test_a_worker_shares_what_its_own_children_then_see(shared_notebook: Kernel):
     shared_notebook.run("import os, numpy as np, nbshm\nx = nbshm.zeros(3)").check()
     reply = shared_notebook.run(

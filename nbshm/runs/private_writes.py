@@ -13,14 +13,13 @@ import datetime as dt
 import numbers
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from nbshm.attributes import followed
 from nbshm.definitions.steps import Step
 from nbshm.definitions.writes import Write
 from nbshm.memory.ownership.contents import is_tensor_or_array
-from nbshm.memory.ownership.kinds import is_array
+from nbshm.memory.ownership.kinds import FILLED_BY_PEOPLE, is_array
 from nbshm.own_code import is_module_of_the_persons, without_loading
 
 _MAPPINGS = frozenset({dict, collections.Counter, collections.defaultdict, collections.OrderedDict})
@@ -99,7 +98,7 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
     how, key = step
     kind = type(value)
     home = _home(value if issubclass(kind, type) else kind)
-    is_own = is_module_of_the_persons(home) or kind is SimpleNamespace or _is_local_module(value)
+    is_own = is_module_of_the_persons(home) or issubclass(kind, FILLED_BY_PEOPLE) or _is_local_module(value)
     attributes = getattr(value, "__dict__", {}) if is_own else {}
     match how:
         case "attribute" if key in attributes:

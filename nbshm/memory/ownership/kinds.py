@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
+import collections
 import sys
+import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from nbshm.own_code import is_module_of_the_persons
+
+# Of the standard library: what their objects hold is what people put there.
+FILLED_BY_PEOPLE = (
+    argparse.Namespace,
+    collections.ChainMap,
+    collections.UserDict,
+    collections.UserList,
+    types.SimpleNamespace,
+)
 
 # As `type` itself tells them: a class may have attributes of the same names.
 mro_of: Callable[[type], tuple[type, ...]] = vars(type)["__mro__"].__get__

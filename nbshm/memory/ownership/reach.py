@@ -22,12 +22,11 @@ from itertools import compress
 from typing import Any
 
 from nbshm.memory.ownership.functions import held_by
-from nbshm.memory.ownership.kinds import is_of_notebook, is_own, members_of, mro_of
+from nbshm.memory.ownership.kinds import FILLED_BY_PEOPLE, is_of_notebook, is_own, members_of, mro_of
 
 # By id, because a metaclass may make classes that can't be hashed.
 _ATOMS = frozenset(map(id, (bool, int, float, complex, str, bytes, bytearray, type(None), range, slice)))
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque)
-_WRAPPERS = (collections.UserList, collections.UserDict, collections.ChainMap, types.SimpleNamespace)
 _HOLDERS = (  # all that they refer to is a part
     types.MappingProxyType,
     types.MethodType,
@@ -216,7 +215,7 @@ def _layout(kind: type) -> _Layout:
 
 def _is_open(kind: type) -> bool:
     """Tell whether attributes of its objects are the notebook's: in own classes, dataclasses, modules."""
-    return is_own(kind) or _is_dataclass(kind) or issubclass(kind, (*_WRAPPERS, *_modules()))
+    return is_own(kind) or _is_dataclass(kind) or issubclass(kind, (*FILLED_BY_PEOPLE, *_modules()))
 
 
 def _modules() -> tuple[type, ...]:

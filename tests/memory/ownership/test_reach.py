@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import collections
 import dataclasses
 import functools
@@ -86,6 +87,7 @@ def test_private_slots_dataclasses_and_wrappers_are_reached():
         ours(Slotted)(),
         Data(A),
         types.SimpleNamespace(a=A),
+        argparse.Namespace(a=A),
         types.MappingProxyType({"a": A}),
         holder.method,
     ]:
