@@ -53,17 +53,16 @@ def _watch_collectives(c10d: ModuleType, mapping: MappedSegments, seat: Seat) ->
 
 
 def watch_parameters(namespace: dict[str, Any], seat: Seat) -> Callable[[], None]:
-    """Return what tells of parameters of the notebook's that the body has given other memory."""
+    """Return what tells of parameters and buffers of the notebook's that the body has given other memory."""
     if "torch" not in sys.modules:
         return lambda: None
-    from nbshm.worker.parameters import NotebooksParameters, in_words  # noqa: PLC0415  # imports torch
+    from nbshm.worker.parameters import NotebooksParameters  # noqa: PLC0415  # imports torch
 
     parameters = NotebooksParameters(namespace)
 
     def tell() -> None:
-        moved = parameters.given_other_memory()
-        if moved:
-            seat.tell(in_words(moved))
+        for line in parameters.moved().in_words():
+            seat.tell(line)
 
     return tell
 
