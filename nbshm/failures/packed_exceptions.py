@@ -68,16 +68,25 @@ class _WithoutInit:
 
 
 def _pickled(exception: BaseException, dumps: Dumps) -> bytes | None:
-    """Pickle an exception so that it comes back as what it is, whatever arguments its `__init__` takes."""
-    return _tried(exception, exception, dumps) or _tried(_WithoutInit(exception), exception, dumps)
+    """Pickle an exception so that it comes back as what it is, whatever arguments its `__init__` takes.
+
+    What it says then may differ either way, in an address.
+    """
+    first = _tried(exception, exception, dumps)
+    if first is not None and first[1] == safe_message(exception):
+        return first[0]
+    found = _tried(_WithoutInit(exception), exception, dumps) or first
+    return None if found is None else found[0]
 
 
-def _tried(form: object, exception: BaseException, dumps: Dumps) -> bytes | None:
+def _tried(form: object, exception: BaseException, dumps: Dumps) -> tuple[bytes, str] | None:
+    """Return a form pickled, and what comes back of it says; None where that is nothing of the kind."""
     try:
         pickled = dumps(form)
-        return pickled if type(pickle.loads(pickled)) is type(exception) else None
+        back = pickle.loads(pickled)
     except Exception:  # noqa: BLE001  # a foreign __reduce__ or __init__; None is how the report says so
         return None
+    return (pickled, safe_message(back)) if type(back) is type(exception) else None
 
 
 def _pickled_or_stand_in(exception: BaseException, dumps: Dumps) -> bytes:

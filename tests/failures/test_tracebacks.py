@@ -19,6 +19,14 @@ class NeedsTwoError(Exception):
         super().__init__(f"{one} and {two}")
 
 
+class ForgetfulError(Exception):
+    def __reduce__(self):
+        return ForgetfulError, (), self.__dict__
+
+    def __str__(self):
+        return self.args[0]
+
+
 class SpeechlessError(Exception):
     def __str__(self):
         raise ValueError
@@ -143,7 +151,7 @@ def test_an_exception_comes_back_with_causes_contexts_and_attributes():
     assert (repr(back.__cause__), back.__suppress_context__) == ("KeyError('why')", True)
 
 
-@pytest.mark.parametrize("error", [NeedsTwoError(1, 2), UnreducibleError("x")])
+@pytest.mark.parametrize("error", [NeedsTwoError(1, 2), UnreducibleError("x"), ForgetfulError("x")])
 def test_an_exception_comes_back_although_it_does_not_pickle_by_itself(error):
     error.extra = "kept"
     back = unpack_exception(pack_exception(error))
