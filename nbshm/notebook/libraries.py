@@ -52,6 +52,9 @@ def worker_backend(backend: str | None) -> str:
     return backend if backend is not None and backend.lower() in _FILE_BACKENDS else INLINE
 
 
+_PRINTING = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")  # what `set_printoptions` takes
+
+
 def _read_torch(torch: ModuleType) -> State:
     return {
         "dtype": torch.get_default_dtype(),
@@ -63,6 +66,7 @@ def _read_torch(torch: ModuleType) -> State:
         "anomalies": (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
         "warn_always": torch.is_warn_always_enabled(),
         "strategy": torch.multiprocessing.get_sharing_strategy(),
+        "print": {name: getattr(torch._tensor_str.PRINT_OPTS, name) for name in _PRINTING},  # noqa: SLF001  # no public door
     }
 
 
@@ -79,6 +83,7 @@ def _write_torch(torch: ModuleType, state: State) -> None:
     torch.autograd.set_detect_anomaly(*state["anomalies"])
     torch.set_warn_always(state["warn_always"])
     torch.multiprocessing.set_sharing_strategy(state["strategy"])
+    torch.set_printoptions(**state["print"])
 
 
 def _read_inductor(config: ModuleType) -> State:
@@ -125,12 +130,23 @@ def _backend(torch: ModuleType, path: str) -> Any:
 
 
 def _read_numpy(numpy: ModuleType) -> State:
-    return {"print": numpy.get_printoptions(), "errors": numpy.geterr()}
+    call = _sendable(numpy.geterrcall())
+    return {"print": numpy.get_printoptions(), "errors": numpy.geterr(), "call": call}
+
+
+def _sendable(value: Any) -> Any:
+    """Return a value if it can be sent, else None: an open file, say, is nothing that a worker could have."""
+    try:
+        cloudpickle.dumps(value)
+    except Exception:  # noqa: BLE001  # whatever pickling a person's object raises
+        return None
+    return value
 
 
 def _write_numpy(numpy: ModuleType, state: State) -> None:
     numpy.set_printoptions(**state["print"])
     numpy.seterr(**state["errors"])
+    numpy.seterrcall(state["call"])
 
 
 def _read_pandas(pandas: ModuleType) -> State:

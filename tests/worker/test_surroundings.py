@@ -144,6 +144,7 @@ def test_torchs_state_is_the_notebooks(notebook):
         "torch.autograd.set_detect_anomaly(True, check_nan=False)\n"
         "torch.set_warn_always(True)\n"
         "torch.multiprocessing.set_sharing_strategy('file_system')\n"
+        "torch.set_printoptions(precision=2, sci_mode=True)\n"
     )
     code = (
         "import torch\n"
@@ -153,11 +154,12 @@ def test_torchs_state_is_the_notebooks(notebook):
         "  torch.backends.cudnn.benchmark, torch.get_float32_matmul_precision(), torch.is_grad_enabled(),\n"
         "  torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled(),\n"
         "  torch.is_warn_always_enabled(),\n"
-        "  torch.multiprocessing.get_sharing_strategy(), torch.get_num_threads())"
+        "  torch.multiprocessing.get_sharing_strategy(), torch.get_num_threads(),\n"
+        "  str(torch.tensor(0.5, device='cpu')))"
     )
     expected = (
         *("torch.float64", "meta", True, True, True, "high", False),
-        *(True, False, True, "file_system", 2),
+        *(True, False, True, "file_system", 2, "tensor(5.00e-01)"),
     )
     assert notebook.worker(code) == expected
 
@@ -207,6 +209,22 @@ def test_numpys_state_is_the_notebooks(notebook):
         "except FloatingPointError: result = str(numpy.array([1 / 3])), str(numpy.array([True]))"
     )
     assert notebook.worker(code) == ("[0.33]", "[b]")
+
+
+def test_what_numpy_calls_for_an_error_is_the_notebooks_unless_it_can_not_be_sent(notebook):
+    kernel = "import numpy\nnumpy.seterr(divide='call')\nnumpy.seterrcall({})"
+    code = (
+        "import numpy\n"
+        "try: numpy.array([1.0]) / 0\n"
+        "except Exception as error: result = type(error).__name__, str(error)"
+    )
+    notebook.kernel(kernel.format("lambda kind, flag: {}[kind]"))
+    assert notebook.worker(code) == ("KeyError", "'divide by zero'")
+    notebook.kernel(kernel.format("open('log', 'w')").replace("'call'", "'log'"))
+    assert notebook.worker("import numpy\nresult = numpy.geterr()['divide'], numpy.geterrcall()") == (
+        "log",
+        None,
+    )
 
 
 def test_pandas_options_are_the_notebooks(notebook):
