@@ -145,7 +145,7 @@ OPTIONS: tuple[Option, ...] = (
         example="send=table",
         default="none",
         session=False,
-        meaning="names to send that only eval, exec, globals() or a query of pandas (@table) uses",
+        meaning="names to send that only eval, exec, globals() or a text (a query, a formula) uses",
         allowed="different names of variables (no keywords), separated by commas",
         read=_names,
         takes_names=True,

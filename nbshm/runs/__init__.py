@@ -16,7 +16,8 @@ In the order in which to read:
 | `times.py` | how its ranks spent their time, gathered from events |
 | `time_report.py` | the same as a table and a picture |
 | `foreword.py` | what is said before a run starts |
-| `notes.py` | what is said of ranks that stand still, and of names that they miss |
+| `notes.py` | what is said of ranks that stand still, and that linger |
+| `hints.py` | what the person can do about an error in a rank |
 | `shared_collectives.py` | collectives that ranks call with the same memory |
 | `private_writes.py` | which of a cell's writes stay in the ranks |
 """

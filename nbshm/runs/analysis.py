@@ -33,12 +33,14 @@ class Analysis:
     """What a cell needs, its writes into the notebook's values, and names that it binds in its ranks only.
 
     `seeded` is what it seeds, spawns from, or binds anew, as its code calls that: `rng`, `opts['rng']`.
+    `texts` are its string constants, which may be code too: a formula, a query.
     """
 
     needs: Needs
     writes: tuple[Write, ...] = ()
     binds: frozenset[str] = frozenset()
     seeded: frozenset[str] = frozenset()
+    texts: tuple[str, ...] = ()
 
 
 def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
@@ -70,6 +72,7 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
         writes=tuple(_writes_into_the_notebook(tree, names, options.out)),
         binds=names.binds - set(options.out),
         seeded=frozenset(_seeded(tree)),
+        texts=tuple(_texts(tree)),
     )
 
 
@@ -89,6 +92,12 @@ def _seeded(tree: ast.Module) -> Iterator[str]:
                 yield ast.unparse(generator)
             case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
                 yield ast.unparse(node)
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(write_out(tree)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def _names_in_the_result(tree: ast.Module) -> set[str]:

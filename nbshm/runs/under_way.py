@@ -28,6 +28,7 @@ from nbshm.runs import notes
 from nbshm.runs.arrivals import Arrivals
 from nbshm.runs.departures import Departure, departing
 from nbshm.runs.foreword import foreword
+from nbshm.runs.hints import Hints
 from nbshm.runs.last import Run, check_rank
 from nbshm.runs.living import LivingRun
 from nbshm.runs.shared_collectives import SharedCollectives
@@ -126,7 +127,7 @@ class RunUnderWay:
         self._departure = departure
         self._supervisor = supervisor
         self._view = view
-        self._notebook = notebook
+        self._hints = Hints(notebook=notebook, sent=departure.names, texts=task.analysis.texts)
         self._reader = Reader(cells=notebook.cells, body=task.body)
         self._transcript = Transcript()
         self._outcomes: dict[int, Outcome] = {}
@@ -215,12 +216,11 @@ class RunUnderWay:
 
     def _run(self) -> Run:
         verdict = self._supervisor.verdict
-        names = self._departure.names
         return Run(
             ending=verdict.ending,
             results=self.results,
             failures=tuple(
-                notes.with_hint(with_frames(self._with_items(one), self._reader), names, self._notebook)
+                self._hints.added_to(with_frames(self._with_items(one), self._reader))
                 for one in verdict.failures
             ),
             stopped=verdict.stopped,

@@ -1,0 +1,100 @@
+"""What is said, below an error in a rank, of what the person can do about it in the notebook."""
+
+from __future__ import annotations
+
+import pytest
+from kernels import Kernel
+
+LIBRARY = """
+import re, sys
+
+
+class FormulaError(Exception):
+    pass
+
+
+class CatalogError(Exception):
+    pass
+
+
+def fitted(formula):
+    "Evaluate as patsy does."
+    try:
+        return eval(formula, {}, dict(sys._getframe(1).f_globals))
+    except Exception as error:
+        raise FormulaError(f"Error evaluating factor: {type(error).__name__}: {error}") from error
+
+
+def evaluated(expression):
+    "Look names up as numexpr does."
+    names = sys._getframe(1).f_globals
+    return sum(names[name] for name in re.findall("[a-z]+", expression))
+
+
+def counted(query):
+    "Look names up as databases do."
+    table = query.split()[-1]
+    if table not in sys._getframe(1).f_globals:
+        raise CatalogError(f"Catalog Error: Table with name {table} does not exist!")
+    return len(sys._getframe(1).f_globals[table])
+
+
+def column(name):
+    raise KeyError(name)
+"""
+
+NOTEBOOK = """
+from texts import column, counted, evaluated, fitted
+left, right, rows = 1, 2, [1, 2, 3]
+query = "select count(*) from rows"
+
+def total():
+    return evaluated("left + right")
+"""
+
+
+@pytest.fixture(scope="module")
+def texts(shared_notebook: Kernel) -> Kernel:
+    (shared_notebook.directory / "texts.py").write_text(LIBRARY)
+    shared_notebook.run(NOTEBOOK).check()
+    return shared_notebook
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("fitted('left + 1')", "left"),
+        ("try:\n    eval('left')\nexcept NameError as error:\n    raise ValueError from error", "left"),
+    ],
+)
+def test_a_name_that_a_cause_of_the_error_says_is_missing_is_hinted_at(texts, body, name):
+    reply = texts.run(f"%%parallel nprocs=1\n{body}")
+    assert reply.error is not None
+    told = f"The notebook has '{name}', but nothing in the cell shows that it is used. Add send={name}."
+    assert told in reply.error[2]
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("evaluated('left * 2')", "left"),
+        ("counted(f'select count(*) from rows')", "rows"),
+        ("counted(query)", "rows"),
+        ("total()", "left"),
+    ],
+)
+def test_a_name_that_only_a_text_uses_is_hinted_at(texts, body, name):
+    reply = texts.run(f"%%parallel nprocs=1\n{body}")
+    assert reply.error is not None
+    told = (
+        f"The notebook has '{name}', which the ranks have not got: names in texts are not sent. "
+        f"If a text means that one, add send={name}."
+    )
+    assert told in " ".join(reply.error[2].split())
+
+
+@pytest.mark.parametrize("body", ["column('left')", "print('to the right')\ncolumn('left')", "{}['left']"])
+def test_a_text_that_is_a_key_is_not_taken_for_a_name(texts, body):
+    reply = texts.run(f"%%parallel nprocs=1\n{body}")
+    assert reply.error is not None
+    assert "send=" not in reply.error[2]
