@@ -242,7 +242,6 @@ class Preparation:
     """
 
     program: Program
-    sys_path: list[str]
     cells: dict[str, int]
     strategy: str | None
     keeper: str | None

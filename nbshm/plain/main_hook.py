@@ -50,12 +50,25 @@ class MainHook(Replacement):
             data.pop("init_main_from_name", None)
             data.pop("init_main_from_path", None)
             if name != "ignore":  # what the forkserver itself asks with, for its own sys.path
-                sys_path = data.get("sys_path", sys.path)
-                data["nbshm_main"] = MainModule(self._notebook, sys_path, keeper=self._keeper())
+                data["nbshm_sys_path"] = _AppliedAhead(sys_path=data.get("sys_path", sys.path))
+                data["nbshm_main"] = MainModule(self._notebook, keeper=self._keeper())
         return data
 
     def _is_notebook(self) -> bool:
         return vars(sys.modules["__main__"]) is self._notebook.namespace
+
+
+class _AppliedAhead:
+    """Preparation data that the child applies while it unpickles the rest.
+
+    What comes after needs `sys.path`: nbshm itself may be on it by the notebook's doing alone.
+    """
+
+    def __init__(self, **data: Any) -> None:
+        self._data = data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return spawn.prepare, (self._data,)
 
 
 class MainModule:
@@ -65,9 +78,8 @@ class MainModule:
     created, the only time when locks, queues and tensors can be pickled.
     """
 
-    def __init__(self, notebook: Notebook, sys_path: list[str], *, keeper: str | None) -> None:
+    def __init__(self, notebook: Notebook, *, keeper: str | None) -> None:
         self._notebook = notebook
-        self._sys_path = sys_path
         self._keeper = keeper
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -83,7 +95,6 @@ class MainModule:
             packed = pack(definitions(self._notebook), self._notebook, make_pickler)
         preparation = Preparation(
             program=packed.program,
-            sys_path=list(self._sys_path),
             cells=dict(self._notebook.cells),
             strategy=_strategy(),
             keeper=self._keeper,

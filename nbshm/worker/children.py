@@ -7,7 +7,6 @@ and again.
 from __future__ import annotations
 
 import io
-import sys
 from types import ModuleType
 
 from nbshm.jobs import Preparation
@@ -24,7 +23,6 @@ from nbshm.worker.value_stream import ValueStream
 def prepare(preparation: Preparation) -> None:
     """Make this process what the preparation tells; called by unpickling a `MainModule`."""
     program = preparation.program
-    sys.path[:] = preparation.sys_path
     keep_from_programs()
     module = new_main_module()
     notebook = Notebook(namespace=vars(module), cells=preparation.cells, left_out=program.left_out)
