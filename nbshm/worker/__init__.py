@@ -28,6 +28,7 @@
 | room | the body's run |
 |---|---|
 | `bodies.py` | a body run in the shell, and the ways in which one ends |
+| `forks.py` | processes that it has forked, and that have run on to its end |
 | `shell.py`, `shell_parts.py` | IPython's shell, with nobody at it |
 | `cells.py` | the body at its lines of the cell |
 | `event_loops.py` | its top-level `await` |

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import operator
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -65,12 +66,14 @@ class Claims:
         self._rank = rank
         self._board = board
         self._reports = reports
+        self._process = os.getpid()
         self._numbers = itertools.count()
         self._has_had_items = False
         self._open_loops: list[_OpenLoop] = []
 
     def claim(self, iterable: Iterable[T]) -> Claimed[T]:
         """Begin the next shared loop; see `nbshm.claim`."""
+        self._refuse_forked_children()
         check_order(iterable)
         self._open_loops = [loop for loop in self._open_loops if loop.is_open]
         if any(loop.is_under_way for loop in self._open_loops):
@@ -85,6 +88,14 @@ class Claims:
         claimed = Claimed(items, report)
         self._open_loops.append(_OpenLoop(claimed, items))
         return claimed
+
+    def _refuse_forked_children(self) -> None:
+        """Raise in a child that the rank has forked: what that did with an item would be lost with it."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                f"claim: this process was forked by rank {self._rank}, and is no rank itself. Claim in the "
+                "rank, and give the items to the process; end it by os._exit() where it is not to run on."
+            )
 
     def _items(self, source: Source, loop: int) -> Iterator[Any]:
         self._compare(source, loop)  # a list's first items, which a rank that comes late may take none of
@@ -104,6 +115,7 @@ class Claims:
         self._check_the_end(source, loop)
 
     def _take(self, source: Source, number: int) -> tuple[Range, list[Range]] | None:
+        self._refuse_forked_children()
         with self._board.loop(number) as loop:
             if source.length is not None:
                 self._check_length(source.length, loop.count(self._rank, source.length), loop.counted_by)
@@ -130,7 +142,7 @@ class Claims:
             )
 
     def _leave(self, number: int, stop: int, length: int) -> None:
-        if self._board.is_open:
+        if self._board.is_open and os.getpid() == self._process:
             with self._board.loop(number) as loop:
                 loop.leave(self._rank, Range(stop - length, stop))
 

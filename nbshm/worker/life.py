@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess, current_process
 from typing import TypeAlias, TypeVar
 
@@ -38,16 +38,26 @@ Message = TypeVar("Message")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """A worker's place in its run: who it is, and how it talks to the kernel."""
+    """A worker's place in its run: who it is, and how it talks to the kernel.
+
+    A child that it forks has a copy of it, and no voice: what that says goes nowhere.
+    """
 
     rank: int
     nprocs: int
     channel: Channel
     interrupts: KernelInterrupts
     whereabouts: Whereabouts
+    _process: int = field(default_factory=os.getpid)
+
+    def is_heard(self) -> bool:
+        """Tell whether this process is the worker itself: a child that it forked has no way to the kernel."""
+        return os.getpid() == self._process
 
     def say(self, event: Event, fds: Sequence[int] = ()) -> None:
         """Send an event, and descriptors beside it, whole: an interrupt waits until it has gone."""
+        if not self.is_heard():
+            return
         payload = pickle.dumps(event, protocol=5)
         with self.interrupts.held():
             self.channel.send(payload, fds)
@@ -58,6 +68,8 @@ class Seat:
 
     def mention(self, event: Event) -> None:
         """Send an event from a thread that no interrupt hits; where the kernel has gone, nobody hears it."""
+        if not self.is_heard():
+            return
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.channel.send(pickle.dumps(event, protocol=5))
 

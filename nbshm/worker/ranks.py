@@ -6,6 +6,7 @@ Outside a run there is one rank of one, so that a cell without its first line is
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, SupportsFloat, TypeVar
@@ -42,6 +43,7 @@ class Rank:
         self._say = say
         self._wait_release = wait_release
         self._board = board
+        self._process = os.getpid()
         self.loops = LoopReports(number, nprocs, say)
         self._claims = Claims(number, board, self.loops)
 
@@ -51,6 +53,12 @@ class Rank:
 
     def barrier(self) -> None:
         """See `nbshm.barrier`."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                f"barrier: this process was forked by rank {self.number}, and is no rank itself: nobody "
+                "waits for it. Call barrier in the rank; end a forked process by os._exit() where it is not "
+                "to run on."
+            )
         self._say(Waiting(rank=self.number, at=AT_BARRIER))
         broken = self._wait_release()
         if broken is not None:

@@ -6,7 +6,6 @@ What no handler takes Python hands to `logging.lastResort`, which shows warnings
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from itertools import accumulate
 
@@ -36,13 +35,12 @@ class _LastResort(logging.Handler):
         self._handled = handled
         self._tell = tell
         self._has_told = False
-        self._process = os.getpid()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand a record on, or say that it is not shown; a child that was forked has no way to the kernel."""
+        """Hand a record on, or say that it is not shown."""
         if self._before is not None and record.levelno >= self._before.level:
             self._before.handle(record)
-        elif not self._has_told and os.getpid() == self._process and self._is_handled(record.name):
+        elif not self._has_told and self._is_handled(record.name):
             self._has_told = True
             self._tell(_UNHEARD)
 

@@ -32,6 +32,7 @@ from nbshm.wire.messages import Release
 from nbshm.worker.acquiring import show_acquiring
 from nbshm.worker.bars import Bars
 from nbshm.worker.bodies import BodyExited, BodyInterrupted, BodyRaised, BodyValue, run_body
+from nbshm.worker.forks import end_forked_child
 from nbshm.worker.giving_back import give_back
 from nbshm.worker.gpu_memory import GpuNotices
 from nbshm.worker.imports import ImportWatch
@@ -184,6 +185,8 @@ def _run(job: Job, module: ModuleType, seat: Seat, results: ResultPickling) -> i
     tell_of_parameters = watch_parameters(vars(module), seat)
     seat.whereabouts.look_closely()
     end = run_body(job.body, module, voice=voice, interrupted=seat.interrupts.arrived, dumps=results.dumps)
+    if not seat.is_heard():
+        end_forked_child(end)
     match end:
         case BodyValue(value=value):
             wrong = finish_on_gpus()

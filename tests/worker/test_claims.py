@@ -262,3 +262,52 @@ def test_a_million_tiny_items_cost_little():
     told = results(code, nprocs=2)
     assert sum(number for number, _ in told) == 1_000_000
     assert max(seconds for _, seconds in told) < 1
+
+
+FORKED = """
+import os, sys
+refused = False
+def told_in_a_child(call):
+    reader, writer = os.pipe()
+    if not (pid := os.fork()):
+        try: call()
+        except RuntimeError as error: os.write(writer, str(error).encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(pid, 0)
+    return os.read(reader, 10_000).decode()
+"""
+
+
+def test_a_forked_child_has_no_share_of_a_loop():
+    code = f"{FORKED}\ntold = told_in_a_child(lambda: claim(range(9)))\nresult = told, list(claim(range(9)))"
+    ((told, items),) = results(code, nprocs=1)
+    assert told == (
+        "claim: this process was forked by rank 0, and is no rank itself. Claim in the rank, and give the "
+        "items to the process; end it by os._exit() where it is not to run on."
+    )
+    assert items == list(range(9))
+
+
+def test_a_forked_child_takes_nothing_of_a_loop_in_which_it_was_forked():
+    code = f"""{FORKED}
+result = []
+loop = iter(claim(range(9)))
+for i in loop:
+    if i == 4: told = told_in_a_child(lambda: list(loop))
+    result.append(i)
+result = told[:6], result
+"""
+    assert results(code, nprocs=1) == [("claim:", list(range(9)))]
+
+
+def test_a_forked_child_that_leaves_a_loop_leaves_it_for_itself_alone():
+    code = f"""{FORKED}
+def leave(loop): loop.close()
+result = []
+loop = iter(claim(range(9)))
+for i in loop:
+    if i == 4: told_in_a_child(loop.close)
+    result.append(i)
+"""
+    assert results(code, nprocs=1) == [list(range(9))]

@@ -134,6 +134,25 @@ def test_a_barrier_says_that_it_waits_and_that_it_goes_on(a_rank):
     assert a_rank.said == [events.Waiting(rank=1, at="barrier"), events.Resumed(rank=1)]
 
 
+def test_a_forked_child_does_not_arrive_at_the_barrier():
+    code = """
+import os
+reader, writer = os.pipe()
+if not (pid := os.fork()):
+    try: barrier()
+    except RuntimeError as error: os.write(writer, str(error).encode())
+    os._exit(0)
+os.waitpid(pid, 0)
+result = len(said), os.read(reader, 1000).decode()
+"""
+    ((number, told),) = results(code, nprocs=1)
+    assert number == 0
+    assert told == (
+        "barrier: this process was forked by rank 0, and is no rank itself: nobody waits for it. Call "
+        "barrier in the rank; end a forked process by os._exit() where it is not to run on."
+    )
+
+
 def test_a_broken_barrier_raises_with_the_reason(a_rank):
     a_rank._wait_release = lambda: "rank 0 has ended"
     with pytest.raises(threading.BrokenBarrierError, match="rank 0 has ended"):
