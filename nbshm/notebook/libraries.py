@@ -53,37 +53,81 @@ def worker_backend(backend: str | None) -> str:
 
 
 _PRINTING = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")  # what `set_printoptions` takes
+# What tells of each of torch's switches, and what sets it. Not all of them are in every torch.
+_SWITCHES = {
+    "get_default_dtype": "set_default_dtype",
+    # `use_deterministic_algorithms` would import the compiler, for two seconds, only to tell it too.
+    "get_deterministic_debug_mode": "set_deterministic_debug_mode",
+    "is_grad_enabled": "set_grad_enabled",
+    "is_warn_always_enabled": "set_warn_always",
+    "multiprocessing.get_sharing_strategy": "multiprocessing.set_sharing_strategy",
+    "_C._is_multithreading_enabled": "autograd.set_multithreading_enabled",
+    "sparse.check_sparse_tensor_invariants.is_enabled": "_C._set_check_sparse_tensor_invariants",
+    "__future__.get_overwrite_module_params_on_conversion": (
+        "__future__.set_overwrite_module_params_on_conversion"
+    ),
+    "__future__.get_swap_module_params_on_conversion": "__future__.set_swap_module_params_on_conversion",
+    "backends.mha.get_fastpath_enabled": "backends.mha.set_fastpath_enabled",
+    "backends.cuda.flash_sdp_enabled": "backends.cuda.enable_flash_sdp",
+    "backends.cuda.mem_efficient_sdp_enabled": "backends.cuda.enable_mem_efficient_sdp",
+    "backends.cuda.math_sdp_enabled": "backends.cuda.enable_math_sdp",
+    "backends.cuda.cudnn_sdp_enabled": "backends.cuda.enable_cudnn_sdp",
+}
+# Those that are attributes, in an order in which they can be set.
+_ATTRIBUTES = (
+    "backends.cudnn.enabled",
+    "backends.cudnn.deterministic",
+    "backends.cudnn.benchmark",
+    "backends.mkldnn.enabled",
+    "backends.cuda.matmul.allow_fp16_reduced_precision_reduction",
+    "backends.cuda.matmul.allow_bf16_reduced_precision_reduction",
+    "backends.opt_einsum.strategy",  # only while it is enabled
+    "backends.opt_einsum.enabled",
+    "utils.deterministic.fill_uninitialized_memory",
+    "distributions.Distribution._validate_args",  # which `set_default_validate_args` sets
+)
 
 
 def _read_torch(torch: ModuleType) -> State:
     return {
-        "dtype": torch.get_default_dtype(),
         "device": _default_device(torch),
-        "deterministic": torch.get_deterministic_debug_mode(),
-        "cudnn": (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
+        "switches": {path: tell() for path in _SWITCHES if (tell := followed(torch, path.split(".")))},
+        "attributes": {path: followed(torch, path.split(".")) for path in _ATTRIBUTES},
         "precision": dict(_precisions(torch)),
-        "grad": torch.is_grad_enabled(),
         "anomalies": (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
-        "warn_always": torch.is_warn_always_enabled(),
-        "strategy": torch.multiprocessing.get_sharing_strategy(),
         "print": {name: getattr(torch._tensor_str.PRINT_OPTS, name) for name in _PRINTING},  # noqa: SLF001  # no public door
     }
 
 
 def _write_torch(torch: ModuleType, state: State) -> None:
-    torch.set_default_dtype(state["dtype"])
     if state["device"] is not None:
         torch.set_default_device(state["device"])
-    # `use_deterministic_algorithms` would import the compiler, for two seconds, only to tell it too.
-    torch.set_deterministic_debug_mode(state["deterministic"])
-    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = state["cudnn"]
+    for path, value in state["switches"].items():
+        followed(torch, _SWITCHES[path].split("."))(value)
+    for path, value in state["attributes"].items():
+        *owner, name = path.split(".")
+        if followed(torch, path.split(".")) != value:
+            setattr(followed(torch, owner), name, value)
     for path, value in state["precision"].items():
         _set_precision(torch, path, value)
-    torch.set_grad_enabled(state["grad"])
     torch.autograd.set_detect_anomaly(*state["anomalies"])
-    torch.set_warn_always(state["warn_always"])
-    torch.multiprocessing.set_sharing_strategy(state["strategy"])
     torch.set_printoptions(**state["print"])
+
+
+def _read_dynamo(dynamo: ModuleType) -> State:
+    stance = followed(dynamo, ("eval_frame", "_stance"))  # it came with torch 2.6
+    if stance is None:
+        return {}
+    return {
+        "stance": stance.stance,
+        "skip_guard_eval_unsafe": stance.skip_guard_eval_unsafe,
+        "force_backend": stance.backend,
+    }
+
+
+def _write_dynamo(dynamo: ModuleType, state: State) -> None:
+    if state:
+        dynamo.set_stance(**state)
 
 
 def _read_inductor(config: ModuleType) -> State:
@@ -249,6 +293,7 @@ def _write_mpmath(mpmath: ModuleType, state: State) -> None:
 
 LIBRARIES = {
     "torch": Library(read=_read_torch, write=_write_torch),
+    "torch._dynamo": Library(read=_read_dynamo, write=_write_dynamo),
     "torch._inductor.config": Library(read=_read_inductor, write=_write_inductor),
     "numpy": Library(read=_read_numpy, write=_write_numpy),
     "pandas": Library(read=_read_pandas, write=_write_pandas),

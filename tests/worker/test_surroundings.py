@@ -164,6 +164,56 @@ def test_torchs_state_is_the_notebooks(notebook):
     assert notebook.worker(code) == expected
 
 
+# How each of torch's switches is set, how it is read, and what is to be found.
+SWITCHES = {
+    "torch.autograd.set_multithreading_enabled(False)": ("torch._C._is_multithreading_enabled()", False),
+    "future.set_swap_module_params_on_conversion(True)": (
+        "future.get_swap_module_params_on_conversion()",
+        True,
+    ),
+    "future.set_overwrite_module_params_on_conversion(True)": (
+        "future.get_overwrite_module_params_on_conversion()",
+        True,
+    ),
+    "invariants.enable()": ("invariants.is_enabled()", True),
+    "backends.mha.set_fastpath_enabled(False)": ("backends.mha.get_fastpath_enabled()", False),
+    "backends.cuda.enable_flash_sdp(False)": ("backends.cuda.flash_sdp_enabled()", False),
+    "backends.cudnn.enabled = False": ("backends.cudnn.enabled", False),
+    "torch.utils.deterministic.fill_uninitialized_memory = False": (
+        "torch.utils.deterministic.fill_uninitialized_memory",
+        False,
+    ),
+    "Distribution.set_default_validate_args(False)": ("Distribution._validate_args", False),
+    "torch.compiler.set_stance('force_eager')": ("compiled()", False),
+}
+SWITCHED = """
+import torch
+from torch import __future__ as future, backends
+from torch.distributions import Distribution
+from torch.sparse import check_sparse_tensor_invariants as invariants
+"""
+
+
+def test_torchs_switches_are_the_notebooks(notebook):
+    notebook.kernel("\n".join([SWITCHED, *SWITCHES]))
+    looks = ", ".join(look for look, _ in SWITCHES.values())
+    code = (
+        f"{SWITCHED}compiled = torch.compile(torch.compiler.is_compiling, backend='eager')\nresult = {looks}"
+    )
+    assert notebook.worker(code) == tuple(found for _, found in SWITCHES.values())
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_how_einsum_is_planned_is_as_in_the_notebook(notebook, enabled):
+    pytest.importorskip("opt_einsum")
+    options = "torch.backends.opt_einsum"
+    notebook.kernel(f"import torch\n{options}.strategy = 'optimal'\n{options}.enabled = {enabled}")
+    assert notebook.worker(f"import torch\nresult = {options}.strategy, {options}.enabled") == (
+        "optimal",
+        enabled,
+    )
+
+
 def test_precisions_that_were_set_one_by_one_are_the_notebooks(notebook):
     notebook.kernel("import torch\ntorch.backends.cuda.matmul.fp32_precision = 'tf32'")
     assert notebook.worker("import torch\nresult = torch.backends.cuda.matmul.fp32_precision") == "tf32"
