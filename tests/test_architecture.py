@@ -54,7 +54,7 @@ FOREIGN = {
     "IPython": {"front/magics", "views", "worker"},
     "ipykernel": set(),
     "ipywidgets": {"views/live"},
-    "cloudpickle": {"memory", "notebook/libraries", "definitions"},
+    "cloudpickle": {"memory", "notebook/colormaps", "notebook/libraries", "definitions"},
 }
 
 

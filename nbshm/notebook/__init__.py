@@ -10,4 +10,5 @@
 | `located_modules.py` | modules that importing their names would not find |
 | `surroundings.py` | what workers take over: directory, paths, environment, filters, levels |
 | `libraries.py`, `seeds.py` | and the state of libraries, and random seeds |
+| `colormaps.py` | and what has been registered with matplotlib |
 """

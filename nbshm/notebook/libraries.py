@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import cloudpickle
 
 from nbshm.attributes import followed
+from nbshm.notebook.colormaps import register_colormaps, registered_colormaps
 
 State: TypeAlias = dict[str, Any]
 
@@ -225,11 +226,13 @@ def _read_matplotlib(matplotlib: ModuleType) -> State:
     return {
         "backend": backend if isinstance(backend, str) else None,
         "changed": {n: matplotlib.rcParams[n] for n in names if matplotlib.rcParams[n] != default[n]},
+        "colormaps": registered_colormaps(matplotlib),
     }
 
 
 def _write_matplotlib(matplotlib: ModuleType, state: State) -> None:
     matplotlib.use(worker_backend(state["backend"]))
+    register_colormaps(matplotlib, state["colormaps"])  # settings may name them
     matplotlib.rcParams.update(state["changed"])
 
 

@@ -338,6 +338,49 @@ def test_figures_have_the_notebooks_settings_and_are_drawn_inline(notebook):
     assert notebook.worker(code) == (50, "module://matplotlib_inline.backend_inline")
 
 
+COLORMAP = """
+import matplotlib, matplotlib.colors
+class Bands(matplotlib.colors.ListedColormap): pass
+def register():
+    for kind in (matplotlib.colors.ListedColormap, Bands):
+        matplotlib.colormaps.register(kind([(0, 0, 0), (0, 1, 0)], kind.__name__))
+"""
+
+
+def test_a_colormap_that_was_registered_is_there_and_can_be_the_default(notebook):
+    pytest.importorskip("matplotlib")
+    notebook.kernel(f"{COLORMAP}\nregister()\nmatplotlib.rcParams['image.cmap'] = 'Bands'")
+    code = (
+        "import matplotlib, matplotlib.figure\n"
+        "image = matplotlib.figure.Figure().add_subplot().imshow([[0, 1]])\n"
+        "result = image.get_cmap().name, tuple(map(float, matplotlib.colormaps['ListedColormap'](1)))"
+    )
+    assert notebook.worker(code) == ("Bands", (0.0, 1.0, 0.0, 1.0))
+
+
+def test_what_registers_a_colormap_when_it_is_imported_can_be_imported_in_a_rank(notebook):
+    pytest.importorskip("matplotlib")
+    notebook.kernel(f"{COLORMAP}\nregister()")
+    code = (
+        f"{COLORMAP}\nregister()\n"
+        "try: register()\n"
+        "except ValueError as error: result = type(matplotlib.colormaps['Bands']) is Bands, str(error)"
+    )
+    assert notebook.worker(code) == (True, 'A colormap named "ListedColormap" is already registered.')
+
+
+def test_a_colormap_that_can_not_be_pickled_stays_in_the_notebook(notebook):
+    pytest.importorskip("matplotlib")
+    notebook.kernel(
+        f"{COLORMAP}\nregister()\nimport threading\n"
+        "torn = Bands([(0, 0, 0)], 'torn')\ntorn.lock = threading.Lock()\n"
+        "matplotlib.colormaps._cmaps['torn'] = torn"  # `register` copies it
+    )
+    assert notebook.worker(
+        "import matplotlib\nresult = [n in matplotlib.colormaps for n in ('torn', 'Bands')]"
+    ) == [False, True]
+
+
 def test_figures_are_in_the_formats_that_the_notebook_has_configured(notebook):
     pytest.importorskip("matplotlib_inline")
     notebook.kernel(
