@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
@@ -31,6 +32,7 @@ def apply_surroundings(surroundings: Surroundings, *, rank: int, nprocs: int) ->
     _set_environment(_environment(surroundings, rank=rank, nprocs=nprocs))
     if locale.setlocale(locale.LC_ALL) != surroundings.locale:
         locale.setlocale(locale.LC_ALL, surroundings.locale)
+    _set_log_levels(surroundings.log_levels, watch)
     _set_filters(surroundings.warning_filters, watch)
     _limit_threads(surroundings.threads, watch)
     for name, state in surroundings.libraries.items():
@@ -68,10 +70,6 @@ def _enter(surroundings: Surroundings) -> None:
     sys.setrecursionlimit(surroundings.recursion_limit)
     if surroundings.digits is not None:
         sys.set_int_max_str_digits(surroundings.digits)
-    for name, level in surroundings.log_levels.items():
-        logger = logging.getLogger(name)
-        if logger.level != level:  # setting it looks at every logger that there is
-            logger.setLevel(level)
 
 
 def _environment(surroundings: Surroundings, *, rank: int, nprocs: int) -> dict[str, str]:
@@ -100,6 +98,24 @@ def _set_environment(environment: Mapping[str, str]) -> None:
             os.environ[name] = value
     if before.get("TZ") != environment.get("TZ"):
         time.tzset()
+
+
+def _set_log_levels(levels: Mapping[str, int], watch: ImportWatch) -> None:
+    """Give loggers their levels, and once more when the library is imported that may set another then."""
+    for name, level in levels.items():
+        _set_log_level(name, level)
+        for library in accumulate(name.split("."), "{}.{}".format):
+            watch.when_imported(library, _level_setter(name, level))
+
+
+def _level_setter(name: str, level: int) -> Action:
+    return lambda _: _set_log_level(name, level)
+
+
+def _set_log_level(name: str, level: int) -> None:
+    logger = logging.getLogger(name)
+    if logger.level != level:  # setting it looks at every logger that there is
+        logger.setLevel(level)
 
 
 def _set_filters(filters: tuple[WarningFilter, ...], watch: ImportWatch) -> None:

@@ -126,6 +126,22 @@ def test_a_filter_for_a_library_waits_until_it_is_imported(notebook):
     assert notebook.worker(code) == (False, "raised")
 
 
+def test_levels_of_loggers_are_the_notebooks_whatever_their_libraries_set_when_they_are_imported(
+    notebook, tmp_path
+):
+    (tmp_path / "talker" / "parts").mkdir(parents=True)
+    for where, logger in (("talker", "talker"), ("talker/parts", "talker.parts")):
+        text = f"import logging\nlogging.getLogger({logger!r}).setLevel(logging.INFO)"
+        (tmp_path / where / "__init__.py").write_text(text)
+    imports = f"import logging, sys\nsys.path.append({str(tmp_path)!r})\nimport talker.parts\n"
+    notebook.kernel(
+        f"{imports}logging.getLogger('talker').setLevel(logging.ERROR)\n"
+        "logging.getLogger('talker.parts').setLevel(logging.DEBUG)"
+    )
+    code = f"{imports}result = [logging.getLogger(name).level for name in ('talker', 'talker.parts')]"
+    assert notebook.worker(code) == [40, 10]
+
+
 def test_nothing_is_imported_that_the_notebook_has_not_imported(notebook):
     heavy = "sorted({'torch', 'numpy', 'pandas', 'matplotlib', 'IPython'} & set(sys.modules))"
     assert notebook.kernel("", f"import sys\nresult = {heavy}") == []
