@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
 from nbshm.memory.buffers import Buffers
-from nbshm.memory.generators import generator_kinds
+from nbshm.memory.generators import is_generator, is_generator_kind, without_those_inside
 from nbshm.memory.ownership.kinds import is_array_or_view_kind, is_own
 from nbshm.memory.ownership.reach import Walk
 from nbshm.memory.picklers import OutwardPickler
 from nbshm.memory.reducers import Reducer, reducers
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """What a class is; it is kept, so that no other gets its id."""
+
+    kind: type
+    is_ours: bool
+    is_generators: bool
+
+    @classmethod
+    def of(cls, kind: type) -> _Kind:
+        is_ours = issubclass(kind, (type, FunctionType)) or is_own(kind)
+        return cls(kind=kind, is_ours=is_ours, is_generators=is_generator_kind(kind))
+
+
 class CapturingPickler(OutwardPickler):
     """Pickles the notebook's values; `buffers` holds the memory that they lie in.
 
-    `others` are reducers for what is not memory. `meet` is called for each random generator.
+    `others` are reducers for what is not memory. `note` is called for each random generator.
     """
 
     def __init__(
@@ -25,16 +40,17 @@ class CapturingPickler(OutwardPickler):
         reference: Callable[[Any], Any],
         *,
         others: Mapping[type, Reducer],
-        meet: Callable[[Any], object] = lambda _: None,
+        note: Callable[[Any], object] = lambda _: None,
     ) -> None:
         self.buffers = Buffers()
         own: dict[int, Any] = {}
         # Not a method: the pickler would hold itself, and with it all memory until a garbage collection.
         found = reducers(self.buffers, lambda array: id(array) in own, lends_masks=True)
-        found.update({**others, **_reducers_of_generators(meet)})
+        found.update(others)
         self._own_arrays = own
+        self._note = note
         self._walk = Walk(is_array_or_view_kind)
-        self._kinds: dict[int, tuple[type, bool]] = {}
+        self._kinds: dict[int, _Kind] = {}
         super().__init__(reference=reference, reducers=found)
 
     def meet(self, values: Iterable[Any]) -> None:
@@ -48,16 +64,16 @@ class CapturingPickler(OutwardPickler):
 
     def reducer_override(self, value: Any) -> Any:
         """Take for the notebook's own what its classes, functions and objects hold, wherever these are."""
-        if not self._walk.has_met(value) and self._is_ours(type(value)):
+        kind = self._kind(type(value))
+        if kind.is_ours and not self._walk.has_met(value):
             self.meet([value])
+        if kind.is_generators and is_generator(value):
+            self._note(value)
         return super().reducer_override(value)
 
-    def _is_ours(self, kind: type) -> bool:
+    def _kind(self, kind: type) -> _Kind:
         known = self._kinds.get(id(kind))
-        if known is None:
-            is_ours = issubclass(kind, (type, FunctionType)) or is_own(kind)
-            known = self._kinds[id(kind)] = kind, is_ours  # the class is kept, so that no other gets its id
-        return known[1]
+        return self._kinds.setdefault(id(kind), _Kind.of(kind)) if known is None else known
 
     def forget(self) -> None:
         """Let go of the arrays, of all that was pickled and of who was asked: nothing follows any more.
@@ -80,14 +96,14 @@ class Picklers:
 
     @property
     def generators(self) -> tuple[Any, ...]:
-        """The random generators that were pickled."""
-        return tuple(self._generators.values())
+        """The random generators that were pickled, without those that another of them has."""
+        return without_those_inside(self._generators.values())
 
     def make(self, reference: Callable[[Any], Any]) -> CapturingPickler:
         """Make an empty pickler that asks `reference`."""
         met = self._generators
         pickler = CapturingPickler(
-            reference, others=self._others, meet=lambda generator: met.setdefault(id(generator), generator)
+            reference, others=self._others, note=lambda generator: met.setdefault(id(generator), generator)
         )
         self._made.append(pickler)
         return pickler
@@ -97,16 +113,6 @@ class Picklers:
         for pickler in self._made:
             pickler.forget()
         self._made.clear()
-
-
-def _reducers_of_generators(meet: Callable[[Any], object]) -> dict[type, Reducer]:
-    """Return reducers that leave random generators as they are, when they have been met."""
-
-    def reduce(generator: Any) -> Any:
-        meet(generator)
-        return generator.__reduce_ex__(5)
-
-    return dict.fromkeys(generator_kinds(), reduce)
 
 
 def _unasked(_: Any) -> Any:

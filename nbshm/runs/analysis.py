@@ -33,6 +33,7 @@ class Analysis:
     """What a cell needs, its writes into the notebook's values, and names that it binds in its ranks only.
 
     `seeded` is what it seeds, spawns from, or binds anew, as its code calls that: `rng`, `opts['rng']`.
+    `spawned_alike` is what each rank spawns the same from: `seeds` in `seeds.spawn(1)`.
     `texts` are its string constants, which may be code too: a formula, a query.
     """
 
@@ -40,6 +41,7 @@ class Analysis:
     writes: tuple[Write, ...] = ()
     binds: frozenset[str] = frozenset()
     seeded: frozenset[str] = frozenset()
+    spawned_alike: frozenset[str] = frozenset()
     texts: tuple[str, ...] = ()
 
 
@@ -67,12 +69,14 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
         optional=(names.perhaps_bound | (names.annotated - names.reads)) - set(options.send),
         extra=_history(tree, shell.user_ns),
     )
+    written_out = write_out(tree)
     return Analysis(
         needs=needs,
         writes=tuple(_writes_into_the_notebook(tree, names, options.out)),
         binds=names.binds - set(options.out),
-        seeded=frozenset(_seeded(tree)),
-        texts=tuple(_texts(tree)),
+        seeded=frozenset(_seeded(written_out)),
+        spawned_alike=frozenset(ast.unparse(method.value) for method in _spawning_alike(written_out)),
+        texts=tuple(_texts(written_out)),
     )
 
 
@@ -86,16 +90,30 @@ def _writes_into_the_notebook(tree: ast.Module, names: Names, out: Iterable[str]
 
 def _seeded(tree: ast.Module) -> Iterator[str]:
     """Yield what the cell uses a method of that gives a stream of random numbers, and what it binds anew."""
-    for node in ast.walk(write_out(tree)):
+    alike = set(map(id, _spawning_alike(tree)))
+    for node in ast.walk(tree):
         match node:
-            case ast.Attribute(attr=method, value=generator) if method in _SEEDING:
+            case ast.Attribute(attr=method, value=generator) if method in _SEEDING and id(node) not in alike:
                 yield ast.unparse(generator)
             case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
                 yield ast.unparse(node)
 
 
+def _spawning_alike(tree: ast.Module) -> Iterator[ast.Attribute]:
+    """Yield the methods by which each rank spawns the same: `x.spawn(1)`, `x.spawn(nprocs)[0]`."""
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Call(func=ast.Attribute(attr="spawn") as method, args=[ast.Constant(value=1)])
+                | ast.Subscript(
+                    value=ast.Call(func=ast.Attribute(attr="spawn") as method), slice=ast.Constant()
+                )
+            ):
+                yield method
+
+
 def _texts(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(write_out(tree)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from nbshm.attributes import found_at
-from nbshm.memory.generators import places_of_generators
+from nbshm.memory.generators import is_seed_sequence, places_of_generators
 from nbshm.parts import Place
 from nbshm.runs.departures import Departure
 from nbshm.runs.private_writes import private_writes
@@ -41,10 +41,18 @@ def _places_of_generators(task: Task, departure: Departure, namespace: dict[str,
     """
     names = departure.names - (task.analysis.needs.names.keys() if task.body.is_call else set())
     values = {name: namespace[name] for name in sorted(names) if name in namespace}
+    sequences = list(_seed_sequences(task.analysis.spawned_alike, values))
     if task.options.start_method == "fork":  # what it sends is memory alone
-        return list(places_of_generators(values))
+        return [*places_of_generators(values), *sequences]
     met = {id(generator) for generator in departure.generators}
-    return list(islice(places_of_generators(values, lambda value: id(value) in met), len(met)))
+    found = islice(places_of_generators(values, lambda value: id(value) in met), len(met))
+    return [*found, *sequences]
+
+
+def _seed_sequences(paths: Iterable[str], values: Mapping[str, Any]) -> Iterator[Place]:
+    """Yield numpy's seed sequences among what stands at these paths."""
+    places = ((path, found_at(path, values)) for path in sorted(paths))
+    return (place for place in places if is_seed_sequence(place[1]))
 
 
 def _about_private_writes(private: Mapping[str, str]) -> Iterator[str]:

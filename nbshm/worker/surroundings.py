@@ -156,7 +156,13 @@ def _writer(name: str, state: bytes) -> Action:
 def _seed(seeds: Seeds, rank: int, watch: ImportWatch) -> None:
     random.seed(seeds.random + rank)
     watch.when_imported("numpy.random", lambda numpy: numpy.seed((seeds.numpy + rank) % NUMPY_LIMIT))
+    watch.when_imported("cv2", lambda cv2: cv2.setRNGSeed(_drawn_by(seeds.numpy + rank)))
     watch.when_imported("torch", lambda torch: _seed_torch(torch, seeds.torch + rank))
+
+
+def _drawn_by(seed: int) -> int:
+    """Return a seed for OpenCV, an int of C: what it draws first of two neighbours differs by a constant."""
+    return random.Random(seed).getrandbits(31)  # noqa: S311  # nothing secret
 
 
 def _seed_torch(torch: Any, seed: int) -> None:

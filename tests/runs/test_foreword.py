@@ -88,6 +88,26 @@ def test_gradients_that_the_ranks_would_share_are_told_in_one_line(shared_notebo
             "torch.rand(1, generator=numbers)",
             "torch.rand(1, generator=numbers.manual_seed(rank))",
         ),
+        (
+            "import numpy as np; numbers = np.random.PCG64(1)",
+            "np.random.Generator(numbers).random()",
+            "np.random.Generator(numbers.spawn(nprocs)[rank]).random()",
+        ),
+        (
+            "import numpy as np; numbers = np.random.default_rng(1)",
+            "numbers.spawn(1)[0].random()",
+            "streams = numbers.spawn(nprocs)\nstreams[rank].random()",
+        ),
+        (
+            "import numpy as np; numbers = np.random.SeedSequence(1)",
+            "[child] = numbers.spawn(1)\nnp.random.default_rng(child).random()",
+            "np.random.default_rng(numbers.spawn(nprocs)[rank]).random()",
+        ),
+        (
+            "import random\nclass Numbers(random.Random): pass\nnumbers = Numbers(1)",
+            "numbers.random()",
+            "numbers.seed(rank)",
+        ),
     ],
 )
 def test_a_generator_is_told_of_unless_the_cell_gives_each_rank_a_stream(
@@ -132,6 +152,16 @@ HOLDERS = {
         "Model().step()",
         "Model.rng",
         "Use Model.rng.spawn(nprocs)[rank] in the cell.",
+    ),
+    "class Bits:\n    def __init__(self): self.bits = np.random.PCG64(0)\nheld = Bits()": (
+        "np.random.Generator(held.bits).random()",
+        "held.bits",
+        "Use held.bits.spawn(nprocs)[rank] in the cell.",
+    ),
+    "class Seeds:\n    def __init__(self): self.seeds = np.random.SeedSequence(0)\nheld = Seeds()": (
+        "held.seeds.spawn(nprocs)[0].generate_state(1)",
+        "held.seeds",
+        "Use held.seeds.spawn(nprocs)[rank] in the cell.",
     ),
     "opts = {'rng': np.random.default_rng(0)}": (
         "opts['rng'].random()",
@@ -182,6 +212,17 @@ def test_a_generator_in_whose_place_the_cell_puts_another_needs_no_word(shared_n
     ).check()
     body = 'held.rng = opts["rng"] = np.random.default_rng(rank)\nheld.rng.random();'
     assert "random numbers" not in shared_notebook.run(f"%%parallel nprocs=2\n{body}").check().text
+
+
+def test_a_seed_sequence_of_which_each_rank_may_take_its_own_needs_no_word(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import random, numpy as np; sequence = np.random.SeedSequence(1); made = sequence"
+    ).check()
+    shared_notebook.run(
+        "rng = np.random.Generator(np.random.PCG64(made)); system = random.SystemRandom()"
+    ).check()
+    body = "np.random.default_rng(sequence.spawn(nprocs)[rank])\nmade = sequence\nmade.spawn(1);"
+    assert "nbshm:" not in shared_notebook.run(f"%%parallel nprocs=2\n{body}").check().text
 
 
 def test_what_draws_for_everybody_is_seeded_and_needs_no_word(shared_notebook: Kernel) -> None:

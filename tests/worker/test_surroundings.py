@@ -452,6 +452,18 @@ result = differ(first, other), again == first
     assert notebook.worker(DRAW + code) == (True, True)
 
 
+def test_opencvs_generator_is_seeded_in_each_rank(notebook, tmp_path):
+    (tmp_path / "cv2.py").write_text("seeds = []\nsetRNGSeed = seeds.append")
+    notebook.kernel(f"import sys\nsys.path.insert(0, {str(tmp_path)!r})")
+    code = """
+import cv2
+for other in (2, 1): apply_surroundings(surroundings, rank=other, nprocs=3)
+first, second, again = cv2.seeds
+result = abs(second - first) > 1, again == first, 0 <= first < 2**31
+"""
+    assert notebook.worker(code, rank=1) == (True, True, True)
+
+
 def test_a_library_that_the_notebook_has_not_imported_gets_what_random_drew(notebook):
     code = (
         "from nbshm.notebook.seeds import draw_seeds as d\ns = d()\nresult = s.random == s.torch == s.numpy"
