@@ -18,6 +18,7 @@ from nbshm.packing.reached_code import definitions_behind
 from nbshm.words import without_colours
 
 _CUDA_AFTER_FORK = "Cannot re-initialize CUDA in forked subprocess"  # says torch
+_CANT_GROW = "Trying to resize storage that is not resizable"  # likewise
 
 _MISSING = {
     "NameError": re.compile(r"name '(\w+)' is not defined"),
@@ -52,6 +53,7 @@ class Hints:
 
     def _hints(self, report: ExceptionReport) -> Iterator[str]:
         yield from _about_cuda(report)
+        yield from _about_growing(report)
         for each in _with_causes(report):
             yield from self._about_missing_name(each)
         if report.type_name != _MISSING_COLUMN:
@@ -89,6 +91,16 @@ def _about_cuda(report: ExceptionReport) -> Iterator[str]:
         yield (
             "The notebook has asked for its GPUs (torch.cuda.is_available() does that), and no process that "
             "is forked from it can use them then. Use start_method=forkserver or spawn."
+        )
+
+
+def _about_growing(report: ExceptionReport) -> Iterator[str]:
+    """Say which memory can't be resized, and how what is to grow gets other memory."""
+    if report.message.startswith(_CANT_GROW):
+        yield (
+            "A parallel cell moves the notebook's tensors to shared memory, where they can't grow (resize_, "
+            "out=..., an observer in its first batch). Before the cell make a copy that has its size: "
+            "x = x.clone(), or net = copy.deepcopy(net) and a batch through it."
         )
 
 

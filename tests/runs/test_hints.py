@@ -98,3 +98,26 @@ def test_a_text_that_is_a_key_is_not_taken_for_a_name(texts, body):
     reply = texts.run(f"%%parallel nprocs=1\n{body}")
     assert reply.error is not None
     assert "send=" not in reply.error[2]
+
+
+OBSERVER = """
+import copy, torch
+class Observer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(1))
+    def forward(self, x):
+        return x * self.scale.resize_(len(x)).fill_(2)
+net, x = Observer(), torch.ones(3)
+"""
+
+
+def test_what_can_not_grow_is_told_with_the_way_out(shared_notebook: Kernel) -> None:
+    shared_notebook.run(OBSERVER).check()
+    reply = shared_notebook.run("%%parallel nprocs=2\nnet(x);")
+    assert reply.error is not None
+    told = " ".join(reply.error[2].split())
+    assert "A parallel cell moves the notebook's tensors to shared memory, where they can't grow" in told
+    assert "x = x.clone(), or net = copy.deepcopy(net) and a batch through it." in told
+    shared_notebook.run("net = copy.deepcopy(net)\nnet(x)").check()
+    assert shared_notebook.run("%%parallel nprocs=2\nnet(x);").check().text == ""
