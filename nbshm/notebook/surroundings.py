@@ -35,6 +35,17 @@ class WarningFilter(NamedTuple):
     line: int
 
 
+class LogLevel(NamedTuple):
+    """What a logger has been set to, the root as "".
+
+    `home` is the module of its class, which then has to make it, if that is not logging's or the notebook's.
+    """
+
+    logger: str
+    level: int
+    home: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """The notebook's surroundings as they were when the cell started, the same for all ranks.
@@ -43,9 +54,8 @@ class Surroundings:
     are those that an integer's text may have, None where Python has no limit for them yet. `argv`,
     `authkey` and `start_method` (None if open yet) are what multiprocessing gives to children. `located` are
     modules that importing their names would not find. `threads` is for torch and the BLAS in each worker,
-    None to leave them as they are. `port` is free for the rendezvous of `torch.distributed`. `log_levels` are
-    those that loggers have been set to, by name; the root's is "". `handled` are the loggers with handlers,
-    which stay in the notebook.
+    None to leave them as they are. `port` is free for the rendezvous of `torch.distributed`. `handled` are
+    the loggers with handlers, which stay in the notebook.
     """
 
     directory: str | None
@@ -61,7 +71,7 @@ class Surroundings:
     recursion_limit: int
     digits: int | None
     warning_filters: tuple[WarningFilter, ...]
-    log_levels: dict[str, int]
+    log_levels: tuple[LogLevel, ...]
     handled: frozenset[str]
     libraries: dict[str, bytes]
     seeds: Seeds
@@ -89,7 +99,7 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
         recursion_limit=sys.getrecursionlimit(),
         digits=sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else None,
         warning_filters=tuple(_warning_filters()),
-        log_levels={name: logger.level for name, logger in loggers.items() if logger.level or not name},
+        log_levels=tuple(_log_levels(loggers)),
         handled=frozenset(name for name, logger in loggers.items() if _is_handled(logger)),
         libraries=read_libraries(),
         seeds=draw_seeds(seed),
@@ -103,6 +113,13 @@ def _loggers() -> dict[str, logging.Logger]:
     named = list(logging.Logger.manager.loggerDict.items())
     loggers = {name: logger for name, logger in named if isinstance(logger, logging.Logger)}
     return {"": logging.getLogger(), **loggers}
+
+
+def _log_levels(loggers: Mapping[str, logging.Logger]) -> Iterator[LogLevel]:
+    for name, logger in loggers.items():
+        if logger.level or not name:
+            home = type(logger).__module__
+            yield LogLevel(name, logger.level, None if home in {"logging", "__main__"} else home)
 
 
 def _is_handled(logger: logging.Logger) -> bool:

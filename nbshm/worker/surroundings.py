@@ -15,11 +15,12 @@ import warnings
 from collections.abc import Mapping
 from itertools import accumulate
 from operator import attrgetter
+from types import ModuleType
 from typing import Any
 
 from nbshm.notebook.libraries import read_libraries, worker_backend, write_library
 from nbshm.notebook.seeds import NUMPY_LIMIT, Seeds
-from nbshm.notebook.surroundings import Surroundings, WarningFilter, capture_surroundings
+from nbshm.notebook.surroundings import LogLevel, Surroundings, WarningFilter, capture_surroundings
 from nbshm.worker.imports import Action, ImportWatch
 from nbshm.worker.located_modules import LocationFinder
 from nbshm.worker.thread_pools import limit_threads
@@ -100,20 +101,25 @@ def _set_environment(environment: Mapping[str, str]) -> None:
         time.tzset()
 
 
-def _set_log_levels(levels: Mapping[str, int], watch: ImportWatch) -> None:
+def _set_log_levels(levels: tuple[LogLevel, ...], watch: ImportWatch) -> None:
     """Give loggers their levels, and once more when the library is imported that may set another then."""
-    for name, level in levels.items():
-        _set_log_level(name, level)
-        for library in accumulate(name.split("."), "{}.{}".format):
-            watch.when_imported(library, _level_setter(name, level))
+    for item in levels:
+        if item.home is None:  # else a plain one would take the place of what that module makes
+            _set_level(logging.getLogger(item.logger), item.level)
+        for module in (*accumulate(item.logger.split("."), "{}.{}".format), item.home or ""):
+            watch.when_imported(module, _level_setter(item))
 
 
-def _level_setter(name: str, level: int) -> Action:
-    return lambda _: _set_log_level(name, level)
+def _level_setter(item: LogLevel) -> Action:
+    def set_level(_: ModuleType) -> None:
+        logger = logging.Logger.manager.loggerDict.get(item.logger)
+        if isinstance(logger, logging.Logger):
+            _set_level(logger, item.level)
+
+    return set_level
 
 
-def _set_log_level(name: str, level: int) -> None:
-    logger = logging.getLogger(name)
+def _set_level(logger: logging.Logger, level: int) -> None:
     if logger.level != level:  # setting it looks at every logger that there is
         logger.setLevel(level)
 

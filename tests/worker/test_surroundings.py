@@ -142,6 +142,37 @@ def test_levels_of_loggers_are_the_notebooks_whatever_their_libraries_set_when_t
     assert notebook.worker(code) == [40, 10]
 
 
+def test_a_library_that_makes_its_logger_of_a_class_of_its_own_can_be_imported(notebook, tmp_path):
+    """astropy, in the module of its name; absl, in one below that."""
+    (tmp_path / "starry" / "logger").mkdir(parents=True)
+    (tmp_path / "starry" / "__init__.py").write_text("")
+    (tmp_path / "starry" / "logger" / "__init__.py").write_text(
+        "import logging\n"
+        "class StarryLogger(logging.Logger):\n"
+        "  def set_defaults(self): self.setLevel(logging.INFO)\n"
+        "before = logging.getLoggerClass()\n"
+        "logging.setLoggerClass(StarryLogger)\n"
+        "log = logging.getLogger('starry')\n"
+        "log.set_defaults()\n"
+        "logging.setLoggerClass(before)"
+    )
+    imports = f"import logging, sys\nsys.path.append({str(tmp_path)!r})\nimport starry\n"
+    notebook.kernel(f"{imports}import starry.logger\nstarry.logger.log.setLevel(logging.ERROR)")
+    code = (
+        f"{imports}made = 'starry' in logging.Logger.manager.loggerDict\n"
+        "import starry.logger\nresult = made, starry.logger.log.level"
+    )
+    assert notebook.worker(code) == (False, 40)
+
+
+def test_a_logger_of_a_class_of_the_notebooks_has_its_level_in_a_rank(notebook):
+    notebook.kernel(
+        "import logging\nclass Own(logging.Logger): pass\n"
+        "logging.setLoggerClass(Own)\nlogging.getLogger('own').setLevel(logging.ERROR)"
+    )
+    assert notebook.worker("import logging\nresult = logging.getLogger('own').level") == 40
+
+
 def test_nothing_is_imported_that_the_notebook_has_not_imported(notebook):
     heavy = "sorted({'torch', 'numpy', 'pandas', 'matplotlib', 'IPython'} & set(sys.modules))"
     assert notebook.kernel("", f"import sys\nresult = {heavy}") == []
