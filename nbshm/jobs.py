@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from nbshm.notebook.located_modules import Location
     from nbshm.notebook.surroundings import Surroundings
 
 
@@ -237,11 +238,13 @@ class Program:
 class Preparation:
     """What a child of plain multiprocessing is given before its work.
 
-    `cells` are the numbers of the notebook's cells by file name. `strategy` is torch's sharing strategy if
-    the person has chosen one, `keeper` the address of who keeps what is put on queues (see `wire/kept.py`).
+    `located` are modules that importing their names would not find. `cells` are the numbers of the notebook's
+    cells by file name. `strategy` is torch's sharing strategy if the person has chosen one, `keeper` the
+    address of who keeps what is put on queues (see `wire/kept.py`).
     """
 
     program: Program
+    located: dict[str, Location]
     cells: dict[str, int]
     strategy: str | None
     keeper: str | None

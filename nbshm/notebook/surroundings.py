@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbshm.attributes import followed
+from nbshm.import_path import absolute
 from nbshm.notebook.libraries import read_libraries
 from nbshm.notebook.located_modules import Location, located_modules
 from nbshm.notebook.seeds import Seeds, draw_seeds
@@ -92,7 +93,7 @@ def capture_surroundings(*, threads: int | None, share: int, seed: int | None, p
         argv=tuple(sys.argv),
         authkey=bytes(multiprocessing.current_process().authkey),
         start_method=multiprocessing.get_start_method(allow_none=True),
-        path=tuple(sys.path),
+        path=tuple(_path()),
         located=located_modules(),
         environment=dict(os.environ),
         locale=locale.setlocale(locale.LC_ALL),  # without a second argument it only tells
@@ -150,6 +151,12 @@ def _directory() -> str | None:
         return os.getcwd()  # noqa: PTH109  # a string is what travels
     except FileNotFoundError:  # it was removed; a worker then stays where it started
         return None
+
+
+def _path() -> Iterator[str]:
+    """Yield the entries of `sys.path`; workers are in the notebook's directory, which the empty one means."""
+    for entry in sys.path:
+        yield absolute(entry) if entry else entry
 
 
 def _umask() -> int | None:

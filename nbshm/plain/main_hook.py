@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from nbshm.default_start_method import start_method_kept
 from nbshm.definitions.sources import home
+from nbshm.import_path import import_path
 from nbshm.jobs import Preparation
+from nbshm.notebook.located_modules import located_modules
 from nbshm.notebook.namespace import Notebook
 from nbshm.plain.spawning import handing_over
 from nbshm.replacing import Replacement
@@ -50,7 +52,9 @@ class MainHook(Replacement):
             data.pop("init_main_from_name", None)
             data.pop("init_main_from_path", None)
             if name != "ignore":  # what the forkserver itself asks with, for its own sys.path
-                data["nbshm_sys_path"] = _AppliedAhead(sys_path=data.get("sys_path", sys.path))
+                # The standard library's has the directory in which the kernel was started, not today's.
+                data["sys_path"] = import_path()
+                data["nbshm_sys_path"] = _AppliedAhead(sys_path=data["sys_path"])
                 data["nbshm_main"] = MainModule(self._notebook, keeper=self._keeper())
         return data
 
@@ -95,6 +99,7 @@ class MainModule:
             packed = pack(definitions(self._notebook), self._notebook, make_pickler)
         preparation = Preparation(
             program=packed.program,
+            located=located_modules(),
             cells=dict(self._notebook.cells),
             strategy=_strategy(),
             keeper=self._keeper,

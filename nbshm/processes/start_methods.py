@@ -14,7 +14,6 @@ import os
 import secrets
 import shutil
 import socket
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -32,6 +31,7 @@ from multiprocessing import (
 )
 from typing import Any, Protocol
 
+from nbshm.import_path import import_path
 from nbshm.processes.generations import Generation
 from nbshm.processes.kernel_signals import interrupts_blocked
 from nbshm.processes.servers import Server
@@ -214,9 +214,8 @@ def _preparation(name: str) -> dict[str, Any]:
 
     What may be different for each run travels with the job.
     """
-    directory = process.ORIGINAL_DIR  # type: ignore[attr-defined]  # typeshed leaves it out
     return {
         "name": name,
-        "sys_path": [entry or directory for entry in sys.path],
-        "orig_dir": directory,
+        "sys_path": import_path(),
+        "orig_dir": process.ORIGINAL_DIR,  # type: ignore[attr-defined]  # typeshed leaves it out
     }

@@ -18,7 +18,6 @@
 | `surroundings.py` | the notebook's directory, environment, seeds taken over |
 | `thread_pools.py` | as many threads as it may have |
 | `imports.py` | what is done when a module is imported |
-| `located_modules.py` | modules that are where nobody looks for them |
 | `main_module.py` | `__main__` built from a program |
 | `value_stream.py`, `passing_over.py` | the program's values, and those of them that can't be rebuilt |
 | `results.py`, `giving_back.py` | what it gives back, pickled and sent |

@@ -7,9 +7,11 @@ and again.
 from __future__ import annotations
 
 import io
+import sys
 from types import ModuleType
 
 from nbshm.jobs import Preparation
+from nbshm.notebook.located_modules import LocationFinder
 from nbshm.notebook.namespace import Notebook
 from nbshm.plain.hooks import PlainMultiprocessing
 from nbshm.worker.executors import let_executors_tell
@@ -23,6 +25,7 @@ from nbshm.worker.value_stream import ValueStream
 def prepare(preparation: Preparation) -> None:
     """Make this process what the preparation tells; called by unpickling a `MainModule`."""
     program = preparation.program
+    sys.meta_path.insert(0, LocationFinder(preparation.located))
     keep_from_programs()
     module = new_main_module()
     notebook = Notebook(namespace=vars(module), cells=preparation.cells, left_out=program.left_out)

@@ -19,10 +19,10 @@ from types import ModuleType
 from typing import Any
 
 from nbshm.notebook.libraries import read_libraries, worker_backend, write_library
+from nbshm.notebook.located_modules import LocationFinder
 from nbshm.notebook.seeds import NUMPY_LIMIT, Seeds
 from nbshm.notebook.surroundings import LogLevel, Surroundings, WarningFilter, capture_surroundings
 from nbshm.worker.imports import Action, ImportWatch
-from nbshm.worker.located_modules import LocationFinder
 from nbshm.worker.thread_pools import limit_threads
 
 

@@ -48,3 +48,29 @@ tmp.start_processes(tell, (queue,), 1, start_method={method!r})
 found += [queue.get()]
 """).check()
     assert set(notebook.value("found")) == {str(notebook.directory / "clone" / "nbshm")}
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_children_find_what_the_notebook_has_imported_in_other_directories(
+    notebook: Kernel, method: str
+) -> None:
+    """In the one where it is, and in the one where it was; a rank's children too."""
+    for name in ("before", "after"):
+        (notebook.directory / method / name / name).mkdir(parents=True)
+        (notebook.directory / method / name / name / "part.py").write_text(f"where = {name!r}")
+        (notebook.directory / method / name / f"{name}_alone.py").write_text(f"where = {name!r}")
+    notebook.run(f"""
+%cd -q {notebook.directory / method / "before"}
+import before.part, before_alone
+%cd -q ../after
+import after.part, after_alone
+def modules(_): return [module.where for module in (before.part, before_alone, after.part, after_alone)]
+def told():
+    with mp.get_context({method!r}).Pool(1) as pool:
+        return pool.map_async(modules, [0]).get(30)[0]
+found = told()
+""").check()
+    expected = ["before", "before", "after", "after"]
+    assert notebook.value("found") == expected
+    ranks = notebook.run(f"%%parallel nprocs=1 start_method={method}\ntold()").check()
+    assert ranks.result["text/plain"] == str([expected])

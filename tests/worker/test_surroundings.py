@@ -295,6 +295,27 @@ def test_modules_are_found_where_the_notebook_has_loaded_them_from(notebook, tmp
     assert notebook.worker(code) == ("here", "here", "plugged")
 
 
+def test_modules_are_found_in_the_directories_that_relative_entries_meant(notebook, tmp_path):
+    """Those of namespace packages too."""
+    for name in ("one", "two"):
+        (tmp_path / name / "shared").mkdir(parents=True)
+        (tmp_path / name / "shared" / f"{name}.py").write_text(f"where = {name!r}")
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "module.py").write_text("where = 'alone'")
+    notebook.kernel(
+        "import os, sys\n"
+        f"os.chdir({str(tmp_path)!r})\n"
+        "sys.path[:0] = ['one', 'two', '']\n"
+        "import alone.module, shared.one, shared.two\n"
+        "os.chdir('/')\n"
+    )
+    code = (
+        "import alone.module, shared.one, shared.two, sys\n"
+        "result = alone.module.where, shared.one.where, shared.two.where, sys.path[2]"
+    )
+    assert notebook.worker(code) == ("alone", "one", "two", "")
+
+
 def test_numpys_state_is_the_notebooks(notebook):
     notebook.kernel(
         "import numpy\nnumpy.set_printoptions(precision=2, formatter={'bool': lambda x: 'ab'[int(x)]})\n"
