@@ -10,6 +10,9 @@ from typing import Any
 
 OWN_DIRECTORY = os.path.join(os.path.dirname(__file__), "")  # noqa: PTH118, PTH120  # compared with co_filename, a str
 
+OWN_PLACE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  # an entry of sys.path
+"""The directory in which an import finds nbshm."""
+
 _LIBRARIES = tuple(
     os.path.join(path, "")  # noqa: PTH118  # as above
     for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}

@@ -12,13 +12,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing import forkserver
+from multiprocessing import forkserver, util
 
 from nbshm.default_start_method import start_method_kept
+from nbshm.own_code import OWN_PLACE
 from nbshm.processes.directories import Directory
 from nbshm.processes.kernel_signals import interrupts_blocked
 from nbshm.processes.sweeping import Sweeper
 from nbshm.processes.trackers import ensure_tracker
+from nbshm.replacing import replaced
 from nbshm.wire.forkservers import let_go, pid_of
 from nbshm.wire.temporary import files_in
 
@@ -56,7 +58,13 @@ class Generation:
         """Start the process; what it imports is not waited for."""
         ensure_tracker()  # it unblocks SIGINT behind it, so it comes first
         self._directory = Directory(sweeper)
-        with interrupts_blocked(), start_method_kept(), files_in(self._directory.path), _main_described():
+        with (
+            interrupts_blocked(),
+            start_method_kept(),
+            files_in(self._directory.path),
+            _main_described(),
+            _beginning_with(_OWN_PATH),
+        ):
             self._forkserver.ensure_running()
         if self.pid is not None:
             sweeper.begin_groups(self.pid)
@@ -105,6 +113,38 @@ class _StartedOnce(forkserver.ForkServer):
         """Start it, unless it has been started."""
         if pid_of(self) is None:
             super().ensure_running()
+
+
+_OWN_PATH = (
+    "import sys; "
+    "sys.path[:] = [entry for entry in sys.path if entry]; "
+    f"{OWN_PLACE!r} in sys.path or sys.path.append({OWN_PLACE!r}); "
+)
+"""The path of a server before the standard library imports anything there.
+
+An interpreter with a program looks in the working directory first, and takes a `random.py` of the person's
+for the standard library's. And nbshm itself may be on the notebook's path alone. The option -P is for the
+former only, from Python 3.11 on.
+"""
+
+
+@contextlib.contextmanager
+def _beginning_with(statements: str) -> Iterator[None]:
+    """Let programs that this thread starts interpreters with inside the block begin with these statements.
+
+    The standard library builds a forkserver's command and starts it in one go.
+    """
+    start, thread = util.spawnv_passfds, threading.get_ident()
+
+    def spawnv_passfds(path: bytes, args: Sequence[str], passfds: Sequence[int]) -> int:
+        command = list(args)
+        if threading.get_ident() == thread:
+            program = command.index("-c") + 1
+            command[program] = statements + command[program]
+        return start(path, command, passfds)
+
+    with replaced(util, "spawnv_passfds", spawnv_passfds):
+        yield
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import gc
 import importlib
 import os
 import sys
+from multiprocessing import process
 
 MODULES = (
     "multiprocessing.popen_forkserver",
@@ -27,6 +28,10 @@ MODULES = (
 )
 
 
+_HERE = ("", process.ORIGINAL_DIR)  # type: ignore[attr-defined]  # typeshed leaves it out
+"""The directory that the notebook happens to be in; later Pythons hand it to a forkserver by its name."""
+
+
 def leave_group() -> None:
     """Leave the kernel's process group: what is sent to all of it is not for the server or its workers."""
     os.setpgid(0, 0)
@@ -34,7 +39,7 @@ def leave_group() -> None:
 
 def preload() -> None:
     """Import the modules, and do once what is slow the first time."""
-    sys.path[:] = [entry for entry in sys.path if entry]  # the directory that the notebook happens to be in
+    sys.path[:] = [entry for entry in sys.path if entry not in _HERE]
     huge_pages = importlib.import_module("nbshm.worker.huge_pages")
     with huge_pages.tensors_in_huge_pages():
         for module in MODULES:

@@ -74,3 +74,9 @@ found = told()
     assert notebook.value("found") == expected
     ranks = notebook.run(f"%%parallel nprocs=1 start_method={method}\ntold()").check()
     assert ranks.result["text/plain"] == str([expected])
+
+
+def test_the_forkserver_of_ranks_has_prepared_itself(notebook: Kernel) -> None:
+    """It finds nbshm, too; it leads a process group of its own then."""
+    reply = notebook.run("%%parallel nprocs=1\nimport os\nos.getpgid(os.getppid()) == os.getppid()").check()
+    assert reply.result["text/plain"] == "[True]"

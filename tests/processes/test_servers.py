@@ -89,6 +89,18 @@ def test_a_closed_server_is_gone(server):
     assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.usefixtures("importable")
+def test_files_beside_the_notebook_are_not_taken_for_the_standard_librarys(tmp_path, monkeypatch, capfd):
+    (tmp_path / "random.py").write_text("raise RuntimeError('not this one')")
+    monkeypatch.chdir(tmp_path)
+    launcher = Launcher(work="behaviours:run", preload=["group_leader"])
+    try:
+        assert perform(launcher, "forkserver", 1, "echo").verdict.ending == "finished"
+    finally:
+        launcher.close()
+    assert capfd.readouterr().err == ""
+
+
 def test_a_server_that_was_killed_is_replaced(own_launcher):
     killed = server_pid(own_launcher)
     os.kill(killed, signal.SIGKILL)
