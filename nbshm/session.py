@@ -13,6 +13,7 @@ from nbshm.notebook.local_modules import LocalModules
 from nbshm.notebook.namespace import Notebook
 from nbshm.notebook.surroundings import check_directory
 from nbshm.plain.hooks import PlainMultiprocessing
+from nbshm.processes.kernel_signals import interrupts_put_off
 from nbshm.processes.launcher import Launcher
 from nbshm.runs.last import Run
 from nbshm.runs.living import LivingRuns
@@ -87,7 +88,11 @@ class Session:
         imports them there.
         """
         check_directory()
-        with contextlib.suppress(ImportError):  # without torch, arrays and everything else still work
+        # Torch that was imported by half can't be imported again in the same process, and may end it.
+        with (
+            interrupts_put_off(),
+            contextlib.suppress(ImportError),
+        ):  # without it, all but tensors still works
             import torch.multiprocessing  # noqa: F401, PLC0415  # not when the extension loads
         self._follow_torch()
 
@@ -106,7 +111,9 @@ class Session:
 
     def _follow_torch(self) -> None:
         """Care for storages that plain torch code sends, as soon as the notebook has torch."""
-        if not self._follows_torch and "torch" in sys.modules:
+        if self._follows_torch or "torch" not in sys.modules:
+            return
+        with interrupts_put_off():
             from nbshm.memory.tensors.plain_torch import PlainTorch  # noqa: PLC0415  # imports torch
 
             self._follows_torch = True
