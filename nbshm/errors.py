@@ -6,7 +6,8 @@
     ├── RunTimedOut   a TimeoutError
     ├── CannotSend    a TypeError
     └── NoRoom        a MemoryError
-    RunInterrupted    a KeyboardInterrupt, so no ParallelError: `except Exception` must not swallow it
+    CallInterrupted   a KeyboardInterrupt, so no ParallelError: `except Exception` must not swallow it
+    └── RunInterrupted
     NothingBound      a NameError: the run came to its end, but a name of `out=` was bound nowhere
 
 The two that are torch's exceptions too have a module of their own, because importing it imports torch.
@@ -152,8 +153,19 @@ class NoRoom(ParallelError, MemoryError):  # noqa: N818  # its name is the condi
         return partial(type(self), **facts), ()
 
 
-class RunInterrupted(KeyboardInterrupt):
-    """A run was ended by the kernel's interrupt or by Stop, as `by` tells; all its workers are gone."""
+class CallInterrupted(KeyboardInterrupt):
+    """Something that a person has called was interrupted; what that means is told in a sentence."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Show the sentence in place of the frames in which the kernel was, as IPython's hook."""
+        return _titled("KeyboardInterrupt", str(self))
+
+
+class RunInterrupted(CallInterrupted):
+    """A run was ended by the kernel's interrupt or by Stop, as `by` tells; all its workers are gone.
+
+    It has a line per rank that was stopped.
+    """
 
     def __init__(
         self, stopped: Sequence[Stopped] = (), *, by: Literal["interrupted", "stopped"] = "interrupted"
@@ -164,10 +176,6 @@ class RunInterrupted(KeyboardInterrupt):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self.stopped, by=self.by), ()
-
-    def _render_traceback_(self) -> list[str]:
-        """Show a line per rank in place of the frames in which the kernel waited, as IPython's hook."""
-        return _titled("KeyboardInterrupt", str(self))
 
 
 class NothingBound(NameError):  # noqa: N818  # its name is the condition

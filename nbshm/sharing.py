@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from nbshm.errors import CannotSend
+from nbshm.errors import CallInterrupted, ParallelError
 from nbshm.processes.kernel_signals import interrupts_put_off
+from nbshm.told_errors import told_in_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from nbshm.memory.shared.segments import Segments
 
 T = TypeVar("T")
+
+_INTERRUPTED = "nbshm.share was interrupted. What it has not moved is where it was."
 
 
 class Sharer(Protocol):
@@ -94,24 +97,25 @@ def share(x: T) -> T:
         It does not fit; nothing has been changed.
 
     """
-    from nbshm.memory import sharing  # noqa: PLC0415  # nothing of memory is needed to load
-    from nbshm.memory.ownership import slots  # noqa: PLC0415  # as above
-
-    given = (x,)
+    given, argument = (x,), None
     del x  # who holds it is counted
     _renew_locals(sys._getframe())  # noqa: SLF001  # as below
-    argument = slots.Argument(given)
     sharer = _here.sharer
     try:
-        with interrupts_put_off():  # in the middle of it, memory has been moved in part
+        with told_in_words(CallInterrupted(_INTERRUPTED)), interrupts_put_off() as heed:
+            from nbshm.memory import sharing  # noqa: PLC0415  # nothing of memory is needed to load
+            from nbshm.memory.ownership import slots  # noqa: PLC0415  # as above
+
+            argument = slots.Argument(given)
             shared: T = sharing.share(
                 argument,
                 sys._getframe(1),  # noqa: SLF001  # documented, and the only way to know the caller
                 mappings=sharer.mappings(),
                 segments=sharer.segments,
+                heed=heed,
             )
             return shared
-    except (CannotSend, TypeError) as error:
+    except (CallInterrupted, ParallelError, TypeError) as error:
         del given, argument  # the traceback would hold what is refused, and be why it is the next time
         _renew_locals(sys._getframe())  # noqa: SLF001  # as above
         raise error.with_traceback(None) from error.__cause__
@@ -138,7 +142,8 @@ def empty(
         There is less memory left than it needs.
 
     """
-    from nbshm.memory.shared.fresh import new_array  # noqa: PLC0415  # imports numpy
+    with interrupts_put_off():  # numpy that was imported by half can't be imported again
+        from nbshm.memory.shared.fresh import new_array  # noqa: PLC0415  # imports numpy
 
     return new_array(shape, dtype, order, name="nbshm.empty", make=_here.sharer.segments.create)
 
@@ -150,6 +155,7 @@ def zeros(
 
     As `nbshm.empty` otherwise, and as `numpy.zeros`.
     """
-    from nbshm.memory.shared.fresh import new_array  # noqa: PLC0415  # imports numpy
+    with interrupts_put_off():  # as above
+        from nbshm.memory.shared.fresh import new_array  # noqa: PLC0415  # imports numpy
 
     return new_array(shape, dtype, order, name="nbshm.zeros", make=_here.sharer.segments.create_zeroed)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from nbshm.errors import CannotSend
+from nbshm.errors import CannotSend, RunInterrupted
 from nbshm.extension import current_session
 from nbshm.jobs import Body, Origin
 from nbshm.notebook.cells import running_cell
@@ -26,6 +26,7 @@ from nbshm.runs.analysis import Analysis
 from nbshm.runs.background import BackgroundRun, Standing
 from nbshm.runs.tasks import Task
 from nbshm.session import Session
+from nbshm.told_errors import told_in_words
 from nbshm.wire.readiness import wait_readable
 
 # Names that no notebook has: the function may read a global called `fn` or `args`.
@@ -76,7 +77,8 @@ def start_processes(  # noqa: PLR0917  # torch's signature
         raise TypeError(f"fn must be a function, not {type(fn).__name__}: fn(rank, *args) is called.")
     session = _session()
     options = parse(f"nprocs={nprocs} start_method={start_method}", Options())
-    with _at_hand({_FUNCTION: fn, _ARGUMENTS: tuple(args)}, session, options) as needs:
+    values = {_FUNCTION: fn, _ARGUMENTS: tuple(args)}
+    with told_in_words(RunInterrupted()), _at_hand(values, session, options) as needs:
         task = _task(needs, session, options, daemon=daemon)
         if not join:
             return _started(task, session, name=getattr(fn, "__name__", type(fn).__name__))

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from nbshm.errors import CannotSend, NoRoom, ParallelError, RunInterrupted, RunTimedOut
+from nbshm.errors import CallInterrupted, CannotSend, NoRoom, ParallelError, RunInterrupted, RunTimedOut
 from nbshm.failures.frames import Frame
 from nbshm.failures.packed_exceptions import pack_exception
 from nbshm.failures.rank_errors import RankDied, RankRaised, error_for, original_exception
@@ -346,3 +346,11 @@ def test_the_items_that_a_dead_rank_had_are_told() -> None:
     dead = replace(died(2, -signal.SIGKILL), items=range(12, 25))
     assert "rank 2 had items [12:25] of a claim" in str(RankDied([dead]))
     assert "claim" not in str(RankDied([died(2, -signal.SIGKILL)]))
+
+
+def test_an_interrupted_call_is_told_in_its_sentence_alone() -> None:
+    error = CallInterrupted("the wait was interrupted.")
+    assert isinstance(error, KeyboardInterrupt)
+    assert [without_colours(line) for line in error._render_traceback_()] == [
+        "KeyboardInterrupt: the wait was interrupted."
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import TracebackType
 
 from nbshm.failures.frames import walk
@@ -46,20 +47,26 @@ def members(exception: BaseException) -> tuple[BaseException, ...]:
     return tuple(found) if _is_group(exception) else ()
 
 
-def trim(exception: BaseException, hidden: tuple[str, ...]) -> None:
-    """Take the frames of code under the `hidden` directories out of an exception's tracebacks.
-
-    Those of causes, contexts and members too. The exception is changed: it is about to be told, not caught.
-    """
+def relatives(exception: BaseException) -> Iterator[BaseException]:
+    """Yield an exception with all its causes, contexts and members, and theirs, each once."""
     todo, seen = [exception], set()
     while todo:
         link = todo.pop()
         if id(link) in seen:
             continue
         seen.add(id(link))
-        # Not by assignment, which a frozen dataclass refuses.
-        BaseException.with_traceback(link, _trimmed(link.__traceback__, hidden))
+        yield link
         todo += [other for other in (link.__cause__, link.__context__, *members(link)) if other is not None]
+
+
+def trim(exception: BaseException, hidden: tuple[str, ...]) -> None:
+    """Take the frames of code under the `hidden` directories out of an exception's tracebacks.
+
+    Those of causes, contexts and members too. The exception is changed: it is about to be told, not caught.
+    """
+    for relative in relatives(exception):
+        # Not by assignment, which a frozen dataclass refuses.
+        BaseException.with_traceback(relative, _trimmed(relative.__traceback__, hidden))
 
 
 def _is_group(exception: BaseException) -> bool:

@@ -13,6 +13,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
+from nbshm.errors import RunInterrupted
 from nbshm.front.completion import suggest
 from nbshm.front.debugging import refusing_debugger
 from nbshm.front.help_texts import (
@@ -26,8 +27,10 @@ from nbshm.notebook import syntax_errors
 from nbshm.notebook.cells import current_body
 from nbshm.option_table import OPTIONS
 from nbshm.options import OptionError, Options, parse, parse_defaults
+from nbshm.processes.kernel_signals import interrupts_put_off
 from nbshm.results import Results
 from nbshm.session import Session
+from nbshm.told_errors import told_in_words
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,21 +73,26 @@ class ParallelMagics(Magics):
         if not cell.strip():
             raise UsageError("the cell is empty: write below the %%parallel line what each rank is to run.")
         try:
-            options = parse(line, self.defaults)
-            # Imported here: they import what the first parallel cell needs, and the load does not.
-            from nbshm.runs import background, runner  # noqa: PLC0415
-
-            body = current_body(cell, line, self.shell, self.session.notebook.cells)
-            if options.background is not None:
-                background.start(body, self.session, options)
-                return None
-            return runner.run(body, self.session, options)
+            with told_in_words(RunInterrupted()):
+                return self._run_in_parallel(line, cell)
         except OptionError as problem:
             raise UsageError(str(problem)) from None
         except OSError as problem:
             if problem.errno != errno.EMFILE:
                 raise
             raise UsageError(_TOO_MANY_OPEN) from None  # a line: IPython would open files to show a traceback
+
+    def _run_in_parallel(self, line: str, cell: str) -> Results | None:
+        options = parse(line, self.defaults)
+        with interrupts_put_off():  # what was imported by half is not there in the next cell
+            # Imported here: they import what the first parallel cell needs, and the load does not.
+            from nbshm.runs import background, runner  # noqa: PLC0415
+
+        body = current_body(cell, line, self.shell, self.session.notebook.cells)
+        if options.background is not None:
+            background.start(body, self.session, options)
+            return None
+        return runner.run(body, self.session, options)
 
     @_Magic("line", "%parallel", "Say where %%parallel must stand: below other lines it is a line magic.")
     def refuse_below_other_lines(self, line: str) -> None:  # noqa: ARG002, D102  # as the other magics

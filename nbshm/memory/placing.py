@@ -30,11 +30,18 @@ from nbshm.refusals import Unshareable
 
 @collection_put_off()
 def place(
-    buffers: Buffers, *, names: NotebookNames, segments: Segments, reserved: int, results: int = 0
+    buffers: Buffers,
+    *,
+    names: NotebookNames,
+    segments: Segments,
+    reserved: int,
+    results: int = 0,
+    heed: Callable[[], object] = lambda: None,
 ) -> Placement:
     """Put all memory of the buffers into segments, or find the ones that it is in.
 
-    `reserved` is how many descriptors must be left for others; `results` how many may come back.
+    `reserved` is how many descriptors must be left for others; `results` how many may come back. `heed` is
+    called between two pieces of memory, and may raise: what has been moved by then stays where it is.
 
     Raises
     ------
@@ -48,9 +55,8 @@ def place(
         cuda = hand_over(buffers.cuda, names)
         space = undo.enter_context(AddressSpace())
         decisions = decide(buffers, names=names, segments=segments, space=space)
-        spots = list(
-            carry_out(decisions, buffers, names, segments, reserved=reserved, note=segments.spares.expect)
-        )
+        note = segments.spares.expect
+        spots = list(carry_out(decisions, buffers, names, segments, reserved=reserved, note=note, heed=heed))
         held = undo.pop_all()
     spares = segments.use_spares(results)
     return Placement(buffers, spots, segments=segments, held=held, spares=spares, cuda=cuda)
@@ -137,10 +143,11 @@ def carry_out(
     *,
     reserved: int,
     note: Callable[[int], None],
+    heed: Callable[[], object] = lambda: None,
 ) -> Iterator[Spot]:
     """Do what has been decided, once there is room for all of it, and yield where memory lies now.
 
-    `note` is told how many bytes that fills.
+    `note` is told how many bytes that fills, `heed` called between two pieces.
     """
     wanted = [decision for decision in decisions if not isinstance(decision, Stays)]
     layout, made = make_room(wanted, names=names, segments=segments, reserved=reserved)
@@ -150,6 +157,7 @@ def carry_out(
             original = None if isinstance(decision.home, Segment) else decision.region.address
             yield Spot(region=decision.region, home=decision.home, offset=decision.offset, original=original)
     for decision, (number, offset) in zip(wanted, layout.spots, strict=True):
+        heed()
         wait_until_released()  # only so much room was made
         yield _fill(decision, made[number], offset, buffers)
 

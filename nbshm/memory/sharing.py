@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -23,10 +23,18 @@ from nbshm.refusals import refusal
 Mappings: TypeAlias = Sequence[MutableMapping[Any, Any]]
 
 
-def share(argument: Argument, caller: FrameType, *, mappings: Mappings, segments: Segments) -> Any:
+def share(
+    argument: Argument,
+    caller: FrameType,
+    *,
+    mappings: Mappings,
+    segments: Segments,
+    heed: Callable[[], object],
+) -> Any:
     """Move the memory of a value into segments; return the value, or the array in its place.
 
-    `mappings` are the namespace and others in which arrays have names.
+    `mappings` are the namespace and others in which arrays have names. `heed` is called between two pieces of
+    memory, and may raise.
 
     Raises
     ------
@@ -50,7 +58,7 @@ def share(argument: Argument, caller: FrameType, *, mappings: Mappings, segments
             if isinstance(decision, Copied):
                 raise cannot_move(decision.region, argument.value, buffers, names, known)
         note = segments.spares.expect
-        for spot in carry_out(decisions, buffers, names, segments, reserved=0, note=note):
+        for spot in carry_out(decisions, buffers, names, segments, reserved=0, note=note, heed=heed):
             if isinstance(spot.home, Segment):
                 spot.home.stay_shared()
     return argument.value

@@ -17,18 +17,21 @@ PRESSES = 3
 
 
 @contextlib.contextmanager
-def interrupts_put_off() -> Iterator[None]:
-    """Raise an interrupt that comes inside the block when the block has been left."""
+def interrupts_put_off() -> Iterator[Callable[[], None]]:
+    """Raise an interrupt that comes inside the block when that has been left, or calls what it is given."""
     noted: list[None] = []
 
     def note() -> bool:
         noted.append(None)
         return len(noted) < PRESSES
 
+    def heed() -> None:
+        if noted:
+            raise KeyboardInterrupt
+
     with interrupts_noted(note):
-        yield
-    if noted:
-        raise KeyboardInterrupt
+        yield heed
+    heed()
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from nbshm.errors import RunInterrupted
+from nbshm.errors import CallInterrupted, RunInterrupted
 from nbshm.failures.stacks import Stacks
 from nbshm.jobs import Body
 from nbshm.options import OptionError, Options
@@ -26,9 +26,13 @@ from nbshm.runs.living import LivingRun
 from nbshm.runs.tasks import Task, prepare
 from nbshm.runs.under_way import RunUnderWay, conclude, under_way
 from nbshm.session import Session
+from nbshm.told_errors import told_in_words
 from nbshm.views.choice import choose_view, showing_in_its_cell
 from nbshm.views.outputs import show_failure
 from nbshm.views.view import View
+
+_WAIT_INTERRUPTED = "the wait was interrupted. The run goes on; stop() ends it."
+_STOP_INTERRUPTED = "the wait was interrupted. The ranks are being stopped; stop() again ends them at once."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +113,9 @@ class BackgroundRun:
         """
         if timeout is not None and timeout < 0:
             raise ValueError(f"wait({timeout}): give seconds from 0 on, or nothing to wait for the end.")
-        if not self._standing.over.wait(timeout):
+        with told_in_words(CallInterrupted(_WAIT_INTERRUPTED)):
+            has_ended = self._standing.over.wait(timeout)
+        if not has_ended:
             return False
         self._look()
         if self._standing.failure is not None:
@@ -121,8 +127,9 @@ class BackgroundRun:
 
         Called again meanwhile (from another thread, or after an interrupt), it ends the ranks at once.
         """
-        self._standing.living.stop()
-        self._standing.over.wait()
+        with told_in_words(CallInterrupted(_STOP_INTERRUPTED)):
+            self._standing.living.stop()
+            self._standing.over.wait()
 
     def __repr__(self) -> str:
         standing = self._standing

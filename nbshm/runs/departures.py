@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -79,9 +79,9 @@ def departing(body: Body, needs: Needs, session: Session, options: Options) -> I
             picklers = Picklers(semaphore_reducers(session.launcher.sweeper.begin_file))
             stack.callback(picklers.forget)
             packed, unsent = _pack(needs, session.notebook, options, picklers)
-        with interrupts_put_off():  # in the middle of it, memory has been moved or copied in part
+        with interrupts_put_off() as heed:  # in the middle of a piece, it has been moved or copied in part
             picklers.forget()
-            placement = stack.enter_context(_placed(packed.pickler.buffers, names, session, options))
+            placement = stack.enter_context(_placed(packed.pickler.buffers, names, session, options, heed))
             unshared = _move_unsent(unsent, session, options)
             _check_mirrors(placement, names, session)
             stack.callback(placement.copy_back)
@@ -113,7 +113,9 @@ def _pack(
     return pack(needs, notebook, picklers.make), {}
 
 
-def _placed(buffers: Buffers, names: NotebookNames, session: Session, options: Options) -> Placement:
+def _placed(
+    buffers: Buffers, names: NotebookNames, session: Session, options: Options, heed: Callable[[], object]
+) -> Placement:
     """Put memory where workers can reach it, as much as leaves descriptors for them."""
     return place(
         buffers,
@@ -121,6 +123,7 @@ def _placed(buffers: Buffers, names: NotebookNames, session: Session, options: O
         segments=session.segments,
         reserved=descriptors_for(options.nprocs),
         results=options.nprocs,
+        heed=heed,
     )
 
 

@@ -240,6 +240,6 @@ pressing = Pressing()
 """).check()
     reply = prepared.run("%%parallel nprocs=2\npressing\n")
     assert reply.error is not None, reply.text
-    assert reply.error[0] == "KeyboardInterrupt", reply.text
+    assert reply.error[2] == "KeyboardInterrupt: the run was interrupted."
     assert "ignored" not in reply.text
     assert "[0, 1]" in prepared.run("%%parallel nprocs=2\nrank").check().text

@@ -1,0 +1,27 @@
+"""Errors that are told in their own words, and hold nothing.
+
+IPython keeps the last error with its frames, until the next. What these have in their variables, memory of
+the notebook among it, would have a holder in them that nobody can let go of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Iterator
+
+from nbshm.errors import CallInterrupted, ParallelError
+from nbshm.failures.chains import relatives
+
+
+@contextlib.contextmanager
+def told_in_words(interrupted: CallInterrupted) -> Iterator[None]:
+    """Have nbshm's errors that leave the block hold nothing of it; an interrupt leaves as `interrupted`."""
+    try:
+        yield
+    except (ParallelError, KeyboardInterrupt) as error:
+        for relative in relatives(error):
+            traceback.clear_frames(relative.__traceback__)
+        if isinstance(error, KeyboardInterrupt) and not isinstance(error, CallInterrupted):
+            raise interrupted from None
+        raise
