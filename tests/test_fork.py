@@ -151,6 +151,61 @@ def test_threads_that_would_hang_are_refused(forking: Kernel) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
+POOLS = """
+import asyncio, concurrent.futures, ctypes, multiprocessing.pool, fanout
+
+def executor():
+    made = concurrent.futures.ThreadPoolExecutor(1)
+    made.submit(abs, 1).result()
+    return made
+
+def compiled():
+    "Start a thread as compiled code does, with a name."
+    libc, thread = ctypes.CDLL(None), ctypes.c_ulong()
+    libc.pthread_create(ctypes.byref(thread), None, libc.pause, None)
+    libc.pthread_setname_np(thread, b"fanout-0")
+    return libc, thread
+"""
+
+
+@pytest.mark.parametrize(
+    ("make", "end", "told"),
+    [
+        ("executor()", "pool.shutdown()", "a ThreadPoolExecutor"),
+        ("multiprocessing.pool.ThreadPool(1)", "pool.terminate(); pool.join()", "a pool of multiprocessing"),
+        ("compiled()", "pool[0].pthread_cancel(pool[1]); pool[0].pthread_join(pool[1], None)", "fanout"),
+    ],
+)
+def test_threads_of_others_that_ranks_have_not_got_are_told(
+    forking: Kernel, make: str, end: str, told: str
+) -> None:
+    (forking.directory / "fanout.py").write_text("")
+    forking.run(f"{POOLS}\npool = {make}").check()
+    reply = forking.run(f"{HEAD}\nrank").check()
+    assert (
+        f"Threads do not survive a fork, and the notebook has some of {told}: a rank that uses them may wait "
+        "for ever. Use start_method=forkserver or spawn."
+    ) in " ".join(reply.text.split())
+    forking.run(end).check()
+    assert "Threads do not survive" not in forking.run(f"{HEAD}\nrank").check().text
+    assert "Threads do not survive" not in forking.run("%%parallel nprocs=2\nrank").check().text
+
+
+def test_nothing_is_told_of_the_threads_that_every_notebook_has(forking: Kernel) -> None:
+    """Those of Jupyter, torch, the BLAS, progress bars, event loops, and the person's own."""
+    everyday = (
+        "import asyncio, threading, ipywidgets, matplotlib.pyplot, tqdm\n"
+        "held = threading.Event()\nown = threading.Thread(target=held.wait)\nown.start()\n"
+        "np.ones((500, 500)) @ np.ones((500, 500))\n"
+        "a = torch.ones(500, 500, requires_grad=True)\n(a @ a).sum().backward()\n"
+        "for step in tqdm.tqdm(range(2)): pass\n"
+        "await asyncio.to_thread(abs, 1)"
+    )
+    forking.run(everyday).check()
+    assert forking.run(f"{HEAD}\nrank").check().text.strip() == "[0, 1]"
+    forking.run("held.set(); own.join()").check()
+
+
 BEHIND = """
 import functools, torch
 (of_base, of_list, of_setter, of_cached, of_dataset, of_cache, of_dispatch, of_hook, of_partial) = (

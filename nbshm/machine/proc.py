@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def resident_memory(pid: int) -> int | None:
         return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
         return None
+
+
+def thread_names(pid: int) -> dict[int, str]:
+    """Return the names that the system has for a process's threads, by their ids."""
+    names = {}
+    for path in Path(f"/proc/{pid}/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # it has just ended
+            names[int(path.parent.name)] = path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+    return names
 
 
 def has_children(pid: int) -> bool | None:

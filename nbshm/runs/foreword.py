@@ -13,6 +13,7 @@ from typing import Any
 from nbshm.attributes import found_at
 from nbshm.memory.generators import is_seed_sequence, places_of_generators
 from nbshm.parts import Place
+from nbshm.processes.fork_limits import left_behind
 from nbshm.runs.departures import Departure
 from nbshm.runs.private_writes import private_writes
 from nbshm.runs.tasks import Task
@@ -27,6 +28,8 @@ def foreword(task: Task, departure: Departure, namespace: dict[str, Any]) -> Ite
         yield from _about_gradients({name: namespace.get(name) for name in sorted(departure.names)})
         places = _places_of_generators(task, departure, namespace)
         yield from about_generators(places, task.analysis.seeded, namespace)
+    if task.options.start_method == "fork":
+        yield from about_lost_threads(left_behind())
     yield from _about_rendezvous(departure.job.surroundings.environment, task.options.nprocs)
     yield from _about_edited(departure.edited)
     yield from _about_unshared(departure.unshared)
@@ -93,6 +96,15 @@ def about_generators(
     if own:  # a loop may share the items out among the ranks
         told = listed([path for path, _ in own])
         yield f"The ranks have copies of {told}. {_again(own)} Make new ones before it."
+
+
+def about_lost_threads(owners: Sequence[str]) -> Iterator[str]:
+    """Say what the ranks have without its threads."""
+    if owners:
+        yield (
+            f"Threads do not survive a fork, and the notebook has some of {listed(owners)}: a rank that uses "
+            "them may wait for ever. Use start_method=forkserver or spawn."
+        )
 
 
 def _about_rendezvous(environment: Mapping[str, str], nprocs: int) -> Iterator[str]:

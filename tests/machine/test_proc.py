@@ -4,9 +4,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 
-from nbshm.machine.proc import has_children, is_stopped, processor_seconds, resident_memory, waits_for_child
+from nbshm.machine.proc import (
+    has_children,
+    is_stopped,
+    processor_seconds,
+    resident_memory,
+    thread_names,
+    waits_for_child,
+)
 
 NOBODY = 2**22 + 1  # above the highest process id that Linux gives
 
@@ -21,6 +30,16 @@ def test_processor_time_is_that_of_a_living_process():
 def test_memory_is_that_of_a_living_process():
     assert resident_memory(os.getpid()) > 1 << 20
     assert resident_memory(NOBODY) is None
+
+
+def test_threads_have_the_names_that_the_system_knows():
+    with Path("/proc/self/task", str(threading.get_native_id()), "comm").open("r+") as file:
+        before = file.read()
+        file.write("renamed")
+        file.flush()
+        assert thread_names(os.getpid())[threading.get_native_id()] == "renamed"
+        file.write(before)
+    assert thread_names(NOBODY) == {}
 
 
 def test_children_are_those_of_a_living_process():
