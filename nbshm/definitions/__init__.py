@@ -13,6 +13,7 @@
 | room | what a cell writes into |
 |---|---|
 | `writes.py` | items, attributes, calls of methods that change |
+| `reads.py` | which names it reads otherwise than for that |
 | `loops.py` | what the variables of its loops go through |
 | `steps.py` | the steps from a name to a part of its value |
 | `nodes.py` | walks through its text |

@@ -20,4 +20,5 @@ In the order in which to read:
 | `hints.py` | what the person can do about an error in a rank |
 | `shared_collectives.py` | collectives that ranks call with the same memory |
 | `private_writes.py` | which of a cell's writes stay in the ranks |
+| `library_objects.py` | objects of libraries that each rank has a copy of its own of |
 """

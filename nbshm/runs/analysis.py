@@ -72,7 +72,7 @@ def analyse(body: Body, shell: InteractiveShell, options: Options) -> Analysis:
     written_out = write_out(tree)
     return Analysis(
         needs=needs,
-        writes=tuple(_writes_into_the_notebook(tree, names, options.out)),
+        writes=tuple(_writes_into_the_notebook(written_out, names, options.out)),
         binds=names.binds - set(options.out),
         seeded=frozenset(_seeded(written_out)),
         spawned_alike=frozenset(ast.unparse(method.value) for method in _spawning_alike(written_out)),

@@ -23,7 +23,7 @@ from nbshm.words import listed, with_article
 def foreword(task: Task, departure: Departure, namespace: dict[str, Any]) -> Iterator[str]:
     """Yield the lines."""
     yield from task.options.warnings
-    yield from _about_private_writes(private_writes(task.analysis.writes, namespace))
+    yield from _about_private_writes(private_writes(task.analysis.writes, namespace, departure.names))
     if task.options.nprocs > 1:
         yield from _about_gradients({name: namespace.get(name) for name in sorted(departure.names)})
         places = _places_of_generators(task, departure, namespace)

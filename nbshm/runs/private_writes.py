@@ -1,7 +1,8 @@
 """Which of a cell's writes stay in the ranks: those into values that each rank has a copy of its own of.
 
 What is written into is looked for in the notebook by the steps that the code shows, as far as these go
-through the built-in containers and objects of the person's classes; no code of a value runs here.
+through the built-in containers and objects of the person's classes; no code of a value runs here. An object
+of a library that a cell reads, too, may be meant to be the rank's own.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ import datetime as dt
 import numbers
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 from nbshm.attributes import followed
+from nbshm.definitions.names import code_names
 from nbshm.definitions.steps import Step
-from nbshm.definitions.writes import Write
+from nbshm.definitions.writes import CHANGING_OBJECTS, FITTING, Write
 from nbshm.memory.ownership.contents import is_tensor_or_array
 from nbshm.memory.ownership.kinds import FILLED_BY_PEOPLE, is_array
 from nbshm.own_code import is_module_of_the_persons, without_loading
+from nbshm.packing.reached_code import definitions_behind
+from nbshm.runs.library_objects import is_estimator, is_private_object
 
 _MAPPINGS = frozenset({dict, collections.Counter, collections.defaultdict, collections.OrderedDict})
 _SEQUENCES = frozenset({list, tuple, collections.deque})
@@ -36,10 +42,32 @@ _IN_MEMORY = frozenset({"MemoryStore", "KVStore"})  # where a zarr array is when
 _MOST_ITEMS = 100  # of a container are looked at for the one that the code means
 
 
-def private_writes(writes: Iterable[Write], namespace: Mapping[str, Any]) -> dict[str, str]:
-    """Return into what is written that is private, as the code calls it, and of what kind that is."""
-    found = dict(filter(None, (_told(write, namespace) for write in writes)))
+def private_writes(
+    writes: Iterable[Write], namespace: Mapping[str, Any], sent: Iterable[str] = ()
+) -> dict[str, str]:
+    """Return into what is written that is private, as the code calls it, and of what kind that is.
+
+    `sent` are the names of the notebook that the cell has; it calls what code they lead to.
+    """
+    found = dict(filter(None, (_unless_read(write, namespace, sent) for write in writes)))
     return {text: kind for text, kind in found.items() if not _is_in_another(text, found)}
+
+
+def _unless_read(write: Write, namespace: Mapping[str, Any], sent: Iterable[str]) -> tuple[str, str] | None:
+    """Return what is told of a write; not where that is because nothing reads it, and code it calls does."""
+    told = _told(write, namespace)
+    is_always = told is None or _told(replace(write, is_read=True), namespace) == told
+    return told if is_always or write.name not in _names_behind(sent, namespace) else None
+
+
+def _names_behind(sent: Iterable[str], namespace: Mapping[str, Any]) -> set[str]:
+    """Return the global names in code of the notebook that names, or classes of what they name, lead to."""
+    seen = set[int]()
+    values = [namespace[name] for name in sent if name in namespace]
+    code = [value if callable(value) else type(value) for value in values]  # data may be much to look through
+    definitions = [each for value in code for each in definitions_behind(value, namespace, seen)]
+    functions = (each for each in definitions if isinstance(each, FunctionType))
+    return {name for function in functions for name in code_names(function.__code__)}
 
 
 def _is_in_another(text: str, found: Iterable[str]) -> bool:
@@ -61,7 +89,7 @@ def _private(write: Write, namespace: Mapping[str, Any]) -> tuple[str, str] | No
     values, text, in_module = [namespace.get(write.name)], write.name, False
     for step in write.steps:
         parts = _follow_all(values, step)
-        whole = _common(map(_kind_of_whole, values))
+        whole = _common(_kind_of_whole(value, write) for value in values)
         if whole is not None and not parts:
             return None if write.uses_result else (text, whole)
         if not parts and {type(value) for value in values} == {collections.defaultdict}:
@@ -69,10 +97,10 @@ def _private(write: Write, namespace: Mapping[str, Any]) -> tuple[str, str] | No
         in_module = in_module or any(map(_is_local_module, values))
         values, text = parts, write.text
     if in_module:  # imported afresh, with the arrays that it has
-        kind = _common(_kind(value) or _kind_of_memory(value) for value in values)
+        kind = _common(_kind(value, write) or _kind_of_memory(value) for value in values)
         return None if kind is None else (text, kind)
-    kind = _common(map(_kind, values))
-    makes_another = write.uses_result and _common(map(_kind_of_whole, values))
+    kind = _common(_kind(value, write) for value in values)
+    makes_another = write.uses_result and _common(_kind_of_whole(value, write) for value in values)
     return None if kind is None or makes_another or _updates_memory(write, values) else (text, kind)
 
 
@@ -121,18 +149,25 @@ def _is_local_module(value: Any) -> bool:
     return name != "__main__" and is_module_of_the_persons(name)
 
 
-def _kind(value: Any) -> str | None:
+def _kind(value: Any, write: Write) -> str | None:
     """Name the kind of a value that each rank has a copy of."""
-    return _kind_of_whole(value) or _kind_of_container(value) or _kind_of_constant(value)
+    return _kind_of_whole(value, write) or _kind_of_container(value) or _kind_of_constant(value)
 
 
-def _kind_of_whole(value: Any) -> str | None:
+def _kind_of_whole(value: Any, write: Write) -> str | None:
     """Name the kind of a value all of which is private, whatever is in it."""
     kind = type(value)
     if is_array(value):
         return "object array" if value.dtype.hasobject else None
     is_private = any(map(_is_frame_kind, kind.__mro__)) or _is_own_ctypes(value) or _is_zarr_in_memory(value)
-    return kind.__name__ if is_private else None
+    return kind.__name__ if is_private or _changes_object(write, value) else None
+
+
+def _changes_object(write: Write, value: Any) -> bool:
+    """Tell whether a write changes an object of a library, and is all that the cell does with it."""
+    if write.is_read or not (write.method is None or write.method in CHANGING_OBJECTS):
+        return False
+    return is_private_object(value) and (write.method not in FITTING or is_estimator(value))
 
 
 def _is_frame_kind(kind: type) -> bool:

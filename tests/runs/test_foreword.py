@@ -53,6 +53,30 @@ def test_writes_into_the_variable_of_a_loop_are_told_by_what_it_goes_through(sha
     assert "nbshm:" not in shared_notebook.run(f"%%parallel nprocs=2\n{body}\nrecords").check().text
 
 
+def test_writes_into_objects_of_libraries_are_told_where_nothing_becomes_of_them(
+    shared_notebook: Kernel,
+) -> None:
+    shared_notebook.run(
+        "import numpy as np; from sklearn.linear_model import LinearRegression\n"
+        "poly, X = np.polynomial.Polynomial([1, 2]), np.eye(3)\n"
+        "models, scores = [LinearRegression() for _ in range(2)], np.zeros(2)"
+    ).check()
+    fit = "for i in nbshm.claim(range(2)): models[i].fit(X, X[0])"
+    text = shared_notebook.run(f"%%parallel nprocs=2\npoly.coef[rank] = 9\n{fit}").check().text
+    told = (
+        "What the cell writes into poly (a Polynomial) and models[i] (a LinearRegression) stays in the ranks."
+    )
+    assert told in text
+    for body in (
+        f"{fit}\nmodels",
+        "models[rank].fit(X, X[0])",
+        "models[rank].fit(X, X[0])\nscores[rank] = models[rank].score(X, X[0])",
+        "%time models[rank].fit(X, X[0])\n%time models[rank].score(X, X[0])",
+        "poly.coef[rank] = 9\nscores[rank] = poly(1)",
+    ):
+        assert "nbshm:" not in shared_notebook.run(f"%%parallel nprocs=2\n{body}").check().text
+
+
 def test_writes_that_are_shared_need_no_word(shared_notebook: Kernel) -> None:
     shared_notebook.run("import numpy as np; held = {'a': np.zeros(2)}; array = np.zeros(2)").check()
     shared_notebook.run("count = own = total = 1").check()

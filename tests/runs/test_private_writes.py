@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import torch
+from sklearn.base import BaseEstimator
 
 from nbshm.definitions.writes import writes
 from nbshm.runs.private_writes import private_writes
@@ -36,6 +37,18 @@ class LibraryBag(Bag):
     __module__ = "numpy"
 
 
+class Atoms:
+    __module__ = "numpy"
+
+    def __init__(self):
+        self.arrays, self.count = {"a": np.zeros(2)}, 0
+
+
+class SGD(BaseEstimator):
+    pass
+
+
+SGD.__module__ = "numpy"
 Bag.__module__ = "__main__"
 Bag.made = 0
 
@@ -186,6 +199,46 @@ def test_arrays_of_zarr_are_private_unless_they_are_in_a_file(tmp_path):
         "file": zarr.open(str(tmp_path / "file"), mode="w", shape=(2,)),
     }
     assert private_writes(writes(ast.parse("memory[0] = 1; file[0] = 1")), names) == {"memory": "Array"}
+
+
+@pytest.mark.parametrize(
+    ("source", "private"),
+    [
+        ("atoms.arrays['a'][0] = 1", {"atoms": "Atoms"}),
+        ("bag.inner = 0; holder.bag.array[0] += 1", {"holder.bag.array": "Atoms"}),
+        ("atoms.add_edge(1, 2); atoms.count += 1", {"atoms": "Atoms"}),
+        ("atoms.arrays['a'][0] = 1; atoms.energy()", {}),
+        ("atoms.fit(1); atoms.add(1); x = atoms.add_edge(1)", {}),
+        ("model.fit(x); models[rank].partial_fit(x); x", {"model": "SGD", "models[rank]": "SGD"}),
+        ("for i in claim(range(len(models))): models[i].fit(x)", {"models[i]": "SGD"}),
+        ("for each in claim(models): each.fit(x)", {"models": "list"}),
+        ("model.fit(x); out[rank] = model.score(x)", {}),
+        ("for each in claim(models):\n    each.fit(x)\n    out[0] = each.coef_", {}),
+        ("fitted = model.fit(x); models[0].fit(x).coef_; own.fit(x)", {}),
+        ("models[0].partial_fit(x); model.fit(x)", {"models[0]": "SGD"}),
+    ],
+)
+def test_a_librarys_object_is_private_where_the_cell_does_nothing_else_with_it(source, private):
+    holder = SimpleNamespace(bag=Atoms())
+    names = {
+        "holder": holder,
+        "model": SGD(),
+        "models": [SGD(), SGD()],
+        "atoms": Atoms(),
+        "own": Bag(),
+        "out": np.zeros(2),
+    }
+    assert private_writes(writes(ast.parse(source)), {**NAMESPACE, **names}) == private
+
+
+def test_a_librarys_object_that_code_of_the_notebook_reads_may_be_meant_for_the_rank_alone():
+    namespace = {"__name__": "__main__", "atoms": Atoms()}
+    exec("def energy(): return atoms.count\nclass Run:\n    def step(self): return atoms", namespace)  # noqa: S102
+    namespace["run"] = namespace["Run"]()
+    found = writes(ast.parse("atoms.arrays['a'][0] = 1"))
+    assert private_writes(found, namespace, ["atoms"]) == {"atoms": "Atoms"}
+    for name in ("energy", "Run", "run"):
+        assert private_writes(found, namespace, ["atoms", name]) == {}
 
 
 def test_all_that_a_local_module_has_is_private(tmp_path, monkeypatch):
