@@ -181,3 +181,23 @@ def test_a_result_that_the_notebook_may_not_map_says_so_and_loses_nothing(notebo
     assert "(RLIMIT_AS). Raise the limit (ulimit -v)" in reply.error[1]
     assert notebook.value("kept.tolist()") == [1.0, 1.0]
     assert notebook.run("%%parallel nprocs=2\nrank").check().result == {"text/plain": "[0, 1]"}
+
+
+def test_a_system_without_memfds_is_told_of_wherever_one_is_needed(notebook: Kernel) -> None:
+    notebook.run("""
+    import errno, os, nbshm, numpy as np
+    memfd_create = os.memfd_create
+    def refuse(name): raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    os.memfd_create = refuse
+    array = np.zeros(4000)
+    """).check()
+    for cell in ("nbshm.share(array)", "nbshm.zeros(9)", "%%parallel\narray[rank] = 1", "%%parallel\nrank"):
+        name, story, traceback = notebook.run(cell).error
+        assert (name, story.partition(" (")[0]) == (
+            "ParallelError",
+            "memory can't be shared on this system: it refuses memfd_create",
+        )
+        assert "File" not in traceback
+    notebook.run("os.memfd_create = memfd_create").check()
+    notebook.run("%%parallel nprocs=2\narray[rank] = 1").check()
+    assert notebook.value("float(array.sum())") == 2.0

@@ -12,6 +12,7 @@ from typing import Any
 
 from nbshm.errors import CannotSend
 from nbshm.jobs import Body, Import, Job, Program
+from nbshm.machine.memfds import new_memfd
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.capturing import CapturingPickler, Picklers
 from nbshm.memory.ownership.names import NotebookNames
@@ -187,7 +188,7 @@ def _edited(program: Program, modules: LocalModules) -> tuple[str, ...]:
 
 @contextmanager
 def _memory_file(name: str) -> Iterator[int]:
-    fd = os.memfd_create(f"nbshm-{name}")
+    fd = new_memfd(f"nbshm-{name}")
     try:
         yield fd
     finally:

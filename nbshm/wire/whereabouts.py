@@ -17,6 +17,7 @@ import struct
 from dataclasses import dataclass
 
 from nbshm.failures.stacks import Dump
+from nbshm.machine.memfds import new_memfd
 
 DUMP_SIGNAL: int = signal.SIGRTMAX - 7 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
 """Asks for a dump. A real-time signal, of which no program expects anything; those at the ends have users."""
@@ -38,7 +39,7 @@ class Question:
 
 def new_page() -> int:
     """Make an empty file; return its descriptor."""
-    fd = os.memfd_create("nbshm-place")
+    fd = new_memfd("nbshm-place")
     os.ftruncate(fd, DUMPS)
     return fd
 

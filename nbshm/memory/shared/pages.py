@@ -7,6 +7,7 @@ import mmap
 import os
 import weakref
 
+from nbshm.machine.memfds import new_memfd
 from nbshm.memory.shared.raw_memory import (
     COLLAPSE,
     HUGE_PAGE,
@@ -43,7 +44,7 @@ class Pages:
         Where that would be filled to the last byte there is one more: the next to use them may be as big, and
         begin later in its cache line.
         """
-        fd = os.memfd_create("nbshm")
+        fd = new_memfd("nbshm")
         try:
             os.ftruncate(fd, round_up(nbytes + ALIGNMENT, mmap.PAGESIZE))
         except BaseException:
