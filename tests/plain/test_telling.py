@@ -132,6 +132,28 @@ newer = 1
     notebook.run("executor.shutdown(); pool.terminate(); pool.join(); del newer").check()
 
 
+FOR_CELLS = (
+    "There is no IPython in this process, where `!` commands, magics and display() are not known. "
+    "Use subprocess and print, or run the function in a parallel cell."
+)
+
+
+def test_tasks_are_told_that_ipython_is_not_in_their_processes(notebook: Kernel) -> None:
+    notebook.run("""
+def command(x):
+    !echo {x}
+def magic(x):
+    %time x
+def show(x): display(x)
+pool = contexts["forkserver"].Pool(1)
+""").check()
+    for name, task in {"get_ipython": "command", "display": "show"}.items():
+        told = f"name '{name}' is not defined. {FOR_CELLS}"
+        assert notebook.run(f"pool.apply({task}, (3,))").error[:2] == ("NameError", told)
+    assert notebook.run("pool.apply(magic, (3,))").error[1].endswith(FOR_CELLS)
+    notebook.run("pool.terminate(); pool.join()").check()
+
+
 LATER = (
     "'{}' is not in this process, which was started before the notebook defined it. "
     "Make the pool, or the process, after the definition."
