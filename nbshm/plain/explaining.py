@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from nbshm.attributes import attribute, found_at
 from nbshm.notebook.namespace import Notebook
-from nbshm.words import line_in_words
+from nbshm.parts import steps_to
+from nbshm.words import line_in_words, with_article
 
 if TYPE_CHECKING:
     from nbshm.refusals import Culprit
@@ -69,9 +70,19 @@ class Explaining:
             return f"a lambda{where} can't be found by its name there", "Define it with def, in a cell."
         if "<locals>" in name:
             return f"it is defined inside a function{where}", "Define it at the top level of a cell."
-        if found_at(name, self._notebook.namespace) is not None:
-            return f"the notebook has another {name!r} by now", "Send that one, or give this one a name."
-        return f"the notebook has nothing of the name {name!r}", f"Bind it to {name!r}."
+        return self._reason_of_name(name, culprit)
+
+    def _reason_of_name(self, name: str, culprit: Any) -> tuple[str, str]:
+        there = found_at(name, self._notebook.namespace)
+        if there is None:
+            return f"the notebook has nothing of the name {name!r}", f"Bind it to {name!r}."
+        if steps_to(culprit, there):
+            made = with_article(type(there).__qualname__)
+            return (
+                f"it is the function inside of {made} by that name",
+                f"Send a function that calls {name}.",
+            )
+        return f"the notebook has another {name!r} by now", "Send that one, or give this one a name."
 
     def _reason_of_value(self, name: str, value: Any, error: Exception) -> tuple[str, str]:
         kind = type(value)

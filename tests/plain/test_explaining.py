@@ -20,6 +20,9 @@ def add(x, y=0): return x
 def outer():
     def inner(): return 1
     return inner
+class Cached:
+    def __init__(self, call): self.call = call
+    def __call__(self, x): return self.call(x)
 class Logged(spawn.Process):
     def __init__(self):
         super().__init__()
@@ -63,6 +66,12 @@ def notebook(shared_notebook: Kernel) -> Kernel:
             "PicklingError",
             "add",
             "the notebook has another 'add' by now. Send that one, or give this one a name.",
+        ),
+        (
+            "@Cached\ndef cached(x): return x\npooled(cached, 1)",
+            "PicklingError",
+            "cached",
+            "it is the function inside of a Cached by that name. Send a function that calls cached.",
         ),
         (
             "def gone(): pass\nnamed = gone\ndel gone\nput([named])",
