@@ -82,12 +82,31 @@ def _environment(surroundings: Surroundings, *, rank: int, nprocs: int) -> dict[
         "LOCAL_WORLD_SIZE": str(nprocs),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(surroundings.port),
+        **_thread_counts(surroundings.threads),
         **surroundings.environment,
     }
     environment["MPLBACKEND"] = worker_backend(environment.get("MPLBACKEND"))
     if surroundings.threads is not None:
         environment["OMP_NUM_THREADS"] = str(surroundings.threads)
     return environment
+
+
+_THREAD_COUNTS = {
+    "numba": "NUMBA_NUM_THREADS",
+    "polars": "POLARS_MAX_THREADS",
+    "tokenizers": "RAYON_NUM_THREADS",
+}
+"""Where libraries look once for the number of their threads, which care nothing for OMP_NUM_THREADS."""
+
+
+def _thread_counts(threads: int | None) -> dict[str, str]:
+    """Return what tells libraries to have that many threads; a forked kernel's have looked before.
+
+    numba refuses to compile once it finds another number than the one that it has started threads for.
+    """
+    if threads is None:
+        return {}
+    return {name: str(threads) for library, name in _THREAD_COUNTS.items() if library not in sys.modules}
 
 
 def _set_environment(environment: Mapping[str, str]) -> None:
@@ -147,6 +166,8 @@ def _limit_threads(threads: int | None, watch: ImportWatch) -> None:
     if threads is not None:
         limit_threads(threads)
         watch.when_imported("torch", lambda torch: torch.set_num_threads(threads))
+        if "cv2" not in sys.modules:  # a forked kernel's would wait for the threads that it has started there
+            watch.when_imported("cv2", lambda cv2: cv2.setNumThreads(threads))
 
 
 @functools.cache

@@ -504,8 +504,11 @@ result = differ(first, other), again == first
     assert notebook.worker(DRAW + code) == (True, True)
 
 
+OPENCV = "seeds, threads = [], []\nsetRNGSeed, setNumThreads = seeds.append, threads.append"
+
+
 def test_opencvs_generator_is_seeded_in_each_rank(notebook, tmp_path):
-    (tmp_path / "cv2.py").write_text("seeds = []\nsetRNGSeed = seeds.append")
+    (tmp_path / "cv2.py").write_text(OPENCV)
     notebook.kernel(f"import sys\nsys.path.insert(0, {str(tmp_path)!r})")
     code = """
 import cv2
@@ -540,3 +543,23 @@ def test_the_blas_and_later_libraries_get_the_workers_share_of_threads(notebook)
     )
     before = "import numpy, threadpoolctl\nthreadpoolctl.threadpool_limits(7)"
     assert notebook.worker(code, before=before) == ("2", {2})
+
+
+def test_libraries_with_threads_of_their_own_get_the_workers_share(notebook, tmp_path):
+    (tmp_path / "cv2.py").write_text(OPENCV)
+    path = f"import os, sys\nsys.path.append({str(tmp_path)!r})"
+    notebook.kernel(f"{path}\nos.environ['POLARS_MAX_THREADS'] = '7'")
+    names = ["NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"]
+    code = f"{path}\nimport cv2\nresult = *(os.environ[name] for name in {names}), cv2.threads"
+    assert notebook.worker(code) == ("2", "7", "2", [2])
+
+
+def test_libraries_of_a_forked_kernel_keep_the_threads_that_they_have_started(notebook, tmp_path):
+    (tmp_path / "cv2.py").write_text(OPENCV)
+    (tmp_path / "numba.py").write_text("")
+    before = f"import os, sys\nsys.path.append({str(tmp_path)!r})\nimport cv2, numba"
+    notebook.kernel(before)
+    assert notebook.worker("result = 'NUMBA_NUM_THREADS' in os.environ, cv2.threads", before=before) == (
+        False,
+        [],
+    )
