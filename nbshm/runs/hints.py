@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from itertools import chain
 from types import FunctionType
 from typing import Any
 
+from nbshm.attributes import attribute
 from nbshm.definitions.names import nested_code
 from nbshm.failures.reports import Raised, RankFailure
 from nbshm.failures.tracebacks import ExceptionReport
@@ -27,6 +29,8 @@ _MISSING = {
 }
 _MISSING_IN_A_TEXT = re.compile(r"local variable '(\w+)' is not defined")  # says pandas of `@x` in a query
 _MISSING_COLUMN = "UndefinedVariableError"  # in which pandas says so, and of a column `x` too
+
+_MISSING_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 
 _TOLD = re.compile(r"""['"`](\w+)['"`]|\b(?:name|table):? (\w+)""")
 """Words that a message tells as names: `KeyError: 'x'`, `Table with name x does not exist`."""
@@ -53,6 +57,7 @@ class Hints:
 
     def _hints(self, report: ExceptionReport) -> Iterator[str]:
         yield from _about_cuda(report)
+        yield from _about_missing_attribute(report)
         yield from _about_growing(report)
         for each in _with_causes(report):
             yield from self._about_missing_name(each)
@@ -102,6 +107,37 @@ def _about_growing(report: ExceptionReport) -> Iterator[str]:
             "out=..., an observer in its first batch). Before the cell make a copy that has its size: "
             "x = x.clone(), or net = copy.deepcopy(net) and a batch through it."
         )
+
+
+def _about_missing_attribute(report: ExceptionReport) -> Iterator[str]:
+    """Say who has given a library's class an attribute in the notebook: an accessor's module, a decorator."""
+    found = _MISSING_ATTRIBUTE.search(report.message) if report.type_name == "AttributeError" else None
+    for giver in _givers(*found.groups()) if found else ():
+        yield (
+            f"In the notebook {giver} has given {found[1]} its {found[2]!r}; ranks import libraries afresh. "
+            f"Name {giver} in the cell (or import it there), or repeat there the call that has done it."
+        )
+
+
+def _givers(kind: str, name: str) -> Iterator[str]:
+    """Yield what has set an attribute of an imported class: another library, a definition of the notebook."""
+    for module in list(sys.modules.values()):
+        found = (attribute(module, "__dict__") or {}).get(kind)
+        for base in found.__mro__ if isinstance(found, type) else ():
+            library = _library(base)
+            for part in _parts(vars(base).get(name)):
+                if _library(part) != library:
+                    yield part.__name__ if _library(part) == "__main__" else _library(part)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield the functions and classes that an attribute is, or that an accessor holds."""
+    held = attribute(value, "__dict__") or {}
+    return (part for part in (value, *held.values()) if isinstance(part, (type, FunctionType)))
+
+
+def _library(definition: type | FunctionType) -> str:
+    return str(definition.__module__).partition(".")[0]
 
 
 def _with_causes(report: ExceptionReport | None) -> Iterator[ExceptionReport]:

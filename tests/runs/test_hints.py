@@ -121,3 +121,76 @@ def test_what_can_not_grow_is_told_with_the_way_out(shared_notebook: Kernel) -> 
     assert "x = x.clone(), or net = copy.deepcopy(net) and a batch through it." in told
     shared_notebook.run("net = copy.deepcopy(net)\nnet(x)").check()
     assert shared_notebook.run("%%parallel nprocs=2\nnet(x);").check().text == ""
+
+
+TABLES = """
+class Accessor:
+    "What pandas and xarray make of an accessor's class."
+    def __init__(self, kind):
+        self._kind = kind
+    def __get__(self, table, owner):
+        return self if table is None else self._kind(table)
+
+class Table:
+    pass
+
+def register(name):
+    return lambda kind: setattr(Table, name, Accessor(kind)) or kind
+"""
+UNITS = """
+import tables
+
+@tables.register("units")
+class Units:
+    def __init__(self, table): self.of = "m"
+
+def progress():
+    tables.Table.progress_apply = lambda table, function: function(1)
+"""
+TABLES_NOTEBOOK = """
+import tables, table_units
+table_units.progress()
+
+@tables.register("places")
+class Places:
+    def __init__(self, table): self.count = 3
+
+table = tables.Table()
+"""
+
+
+@pytest.fixture(scope="module")
+def tables(shared_notebook: Kernel) -> Kernel:
+    (shared_notebook.directory / "tables.py").write_text(TABLES)
+    (shared_notebook.directory / "table_units.py").write_text(UNITS)
+    shared_notebook.run(TABLES_NOTEBOOK).check()
+    return shared_notebook
+
+
+@pytest.mark.parametrize(
+    ("body", "giver", "name"),
+    [
+        ("table.units.of", "table_units", "units"),
+        ("table.places.count", "Places", "places"),
+        ("table.progress_apply(abs)", "table_units", "progress_apply"),
+    ],
+)
+def test_what_has_been_added_to_a_librarys_class_is_hinted_at(tables, body, giver, name):
+    reply = tables.run(f"%%parallel nprocs=1\n{body}")
+    assert reply.error is not None
+    told = (
+        f"In the notebook {giver} has given Table its '{name}'; ranks import libraries afresh. "
+        f"Name {giver} in the cell (or import it there), or repeat there the call that has done it."
+    )
+    assert told in " ".join(reply.error[2].split())
+    repeated = f"{giver}.progress()" if name == "progress_apply" else giver
+    assert tables.run(f"%%parallel nprocs=1\n{repeated}\n{body};").error is None
+
+
+@pytest.mark.parametrize(
+    "body", ["table.nowhere", "rank.units", "import fractions; fractions.Fraction(1).places"]
+)
+def test_an_attribute_that_is_nowhere_is_a_plain_error(tables, body):
+    reply = tables.run(f"%%parallel nprocs=1\n{body}")
+    assert reply.error is not None
+    assert "In the notebook" not in reply.error[2]
