@@ -111,10 +111,13 @@ def _about_growing(report: ExceptionReport) -> Iterator[str]:
 
 def _about_missing_attribute(report: ExceptionReport) -> Iterator[str]:
     """Say who has given a library's class an attribute in the notebook: an accessor's module, a decorator."""
-    found = _MISSING_ATTRIBUTE.search(report.message) if report.type_name == "AttributeError" else None
-    for giver in _givers(*found.groups()) if found else ():
+    found = _MISSING_ATTRIBUTE.search(report.message)
+    if report.type_name != "AttributeError" or found is None:
+        return
+    kind, name = found.groups()
+    for giver in _givers(kind, name):
         yield (
-            f"In the notebook {giver} has given {found[1]} its {found[2]!r}; ranks import libraries afresh. "
+            f"In the notebook {giver} has given {kind} its {name!r}; ranks import libraries afresh. "
             f"Name {giver} in the cell (or import it there), or repeat there the call that has done it."
         )
 
