@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MemberDescriptorType
 from typing import Any
+
+# As `type` itself tells them: a class may have attributes of the same names.
+mro_of: Callable[[type], tuple[type, ...]] = vars(type)["__mro__"].__get__
+members_of: Callable[[type], Mapping[str, Any]] = vars(type)["__dict__"].__get__
 
 
 def attribute(value: Any, name: str) -> Any:

@@ -13,6 +13,7 @@ from nbshm.attributes import attribute
 from nbshm.errors import CannotSend
 from nbshm.failures.chains import safe_message
 from nbshm.own_code import is_module_of_the_persons
+from nbshm.own_definitions import is_notebooks_function
 from nbshm.parts import parts
 from nbshm.words import with_article
 
@@ -175,6 +176,8 @@ def _holder(whole: Culprit) -> tuple[str, Any] | None:
 
 def _home(value: Any) -> str:
     """Return the module that a function is of, or that the class of another value is of."""
+    if type(value) is FunctionType and is_notebooks_function(value):
+        return "__main__"
     return str(attribute(value if type(value) is FunctionType else type(value), "__module__"))
 
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 import functools
 import marshal
 import sys
+from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from cloudpickle import cloudpickle
 
+from nbshm.attributes import attribute, found_at
 from nbshm.definitions.standard_objects import is_called_typed_dict, reduce_typed_dict
+from nbshm.own_definitions import is_modules_own
 
 Reduced: TypeAlias = tuple[Any, ...]
 
@@ -86,21 +89,41 @@ def known_class(name: str) -> type:
     return kind
 
 
+def reduce_by_name(definition: Any, path: str) -> Reduced | str:
+    """Return how to find in the receiver's `__main__` what is there under that name.
+
+    By the name alone pickle looks for it where its `__module__` says.
+    """
+    return path if attribute(definition, "__module__") == "__main__" else (_found_in_main, (path,))
+
+
+def _found_in_main(path: str) -> Any:
+    return found_at(path, vars(sys.modules["__main__"]))
+
+
 def reduce_product(value: Any) -> Any:
-    """Return how to rebuild what a library has made for the notebook; NotImplemented for all else."""
-    if is_generic(value):
-        return _reduce_generic(value)
-    if isinstance(value, functools._lru_cache_wrapper):  # noqa: SLF001  # the type has no public name
-        return _reduce_cached(value)
-    if is_called_typed_dict(value):
-        return reduce_typed_dict(value)
-    if isinstance(value, FunctionType) and "_torchdynamo_orig_callable" in vars(value):
-        return _reduce_compiled(value)
-    return NotImplemented
+    """Return how to rebuild what a library has made for the notebook; NotImplemented for all else.
+
+    What a module has under its name is that module's, and pickle finds it there.
+    """
+    reduce = _way_of(value)
+    return NotImplemented if reduce is None or is_modules_own(value) else reduce(value)
+
+
+def _way_of(value: Any) -> Callable[[Any], Reduced | str] | None:
+    """Return what reduces such a product; what a value is, its type says: `__class__` may say anything."""
+    kind = type(value)
+    if kind is FunctionType:
+        if value.__code__ is _CODE_OF_GENERIC:
+            return _reduce_generic
+        return _reduce_compiled if _is_compiled(value) else None
+    if kind is functools._lru_cache_wrapper:  # noqa: SLF001  # the type has no public name
+        return _reduce_cached
+    return reduce_typed_dict if issubclass(kind, type) and is_called_typed_dict(value) else None
 
 
 def is_generic(value: Any) -> bool:
-    """Tell whether `functools.singledispatch` made a function: it holds weak references and a registry."""
+    """Tell whether others register with a function: `functools.singledispatch` made it, or one inside it."""
     return isinstance(value, FunctionType) and isinstance(vars(value).get("registry"), MappingProxyType)
 
 
@@ -114,6 +137,9 @@ def _reduce_generic(function: Any) -> Reduced:
 @functools.singledispatch
 def _example(_: Any) -> None:
     """Show which attributes `singledispatch` gives to a function."""
+
+
+_CODE_OF_GENERIC = cast("FunctionType", _example).__code__  # that of all generic functions
 
 
 def _register(function: Any, state: tuple[dict[Any, Any], dict[str, Any]]) -> None:
@@ -141,6 +167,12 @@ def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:  # noqa: FB
 
 def _update(function: Any, own: dict[str, Any]) -> None:
     vars(function).update(own)
+
+
+def _is_compiled(function: FunctionType) -> bool:
+    """Tell whether `torch.compile` made a function, not one that has taken its attributes over."""
+    is_of_dynamo = function.__globals__.get("__name__") == "torch._dynamo.eval_frame"
+    return is_of_dynamo and "_torchdynamo_orig_callable" in vars(function)
 
 
 def _reduce_compiled(function: Any) -> Reduced:

@@ -32,6 +32,7 @@ from nbshm.definitions.names import (
 from nbshm.definitions.sources import Source, definition_statement, find_source
 from nbshm.definitions.statements import POSTPONED
 from nbshm.definitions.states import State, state_of
+from nbshm.own_definitions import is_notebooks
 from nbshm.words import line_in_words
 
 
@@ -128,7 +129,7 @@ def _can_be_imported(expression: ast.expr, namespace: Mapping[str, Any], own: fr
     value = namespace[root]
     if isinstance(value, ModuleType):
         return True
-    return getattr(value, "__module__", "__main__") != "__main__" and hasattr(value, "__qualname__")
+    return hasattr(value, "__qualname__") and not is_notebooks(value)
 
 
 def _root(expression: ast.expr) -> str | None:

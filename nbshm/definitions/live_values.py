@@ -15,6 +15,7 @@ from typing import Any
 from nbshm.attributes import found_at
 from nbshm.definitions import live
 from nbshm.definitions.uses import dotted_path, mangled_name
+from nbshm.own_definitions import is_notebooks_function
 
 
 def live_values(
@@ -29,6 +30,14 @@ def live_values(
 
 def raw_function(value: Any) -> FunctionType | None:
     """Return the function that a `def` statement made, from inside what its decorators made of it."""
+    value = described(value)
+    if callable(value) and not isinstance(value, type):
+        value = inspect.unwrap(value)
+    return value if isinstance(value, FunctionType) else None
+
+
+def described(value: Any) -> Any:
+    """Return what is behind a property, a class method and their like."""
     if isinstance(value, property):
         value = value.fget
     elif isinstance(value, (classmethod, staticmethod)):
@@ -37,9 +46,7 @@ def raw_function(value: Any) -> FunctionType | None:
         value, (functools.cached_property, functools.partialmethod, functools.singledispatchmethod)
     ):
         value = value.func
-    if callable(value) and not isinstance(value, type):
-        value = inspect.unwrap(value)
-    return value if isinstance(value, FunctionType) else None
+    return value
 
 
 def _live_value(
@@ -106,7 +113,8 @@ def _class_attribute(holder: type, name: str, expression: ast.expr) -> tuple[Any
     if isinstance(value, type):
         return ()
     if isinstance(value, FunctionType):
-        return () if isinstance(expression, ast.Lambda) or value.__module__ != "__main__" else (value,)
+        is_as_written = isinstance(expression, ast.Lambda) or not is_notebooks_function(value)
+        return () if is_as_written else (value,)
     return () if hasattr(type(value), "__get__") else (value,)
 
 

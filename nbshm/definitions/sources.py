@@ -30,6 +30,7 @@ from nbshm.definitions.statements import (
     statement_text,
 )
 from nbshm.jobs import Origin
+from nbshm.own_definitions import is_notebooks
 
 _FUNCTIONS: tuple[type[Function], ...] = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NO_CELLS: Mapping[str, int] = MappingProxyType({})
@@ -120,9 +121,15 @@ def wrapped(definition: Any) -> Any:
 
 def home(definition: Any) -> tuple[str | None, str | None]:
     """Return the module and the qualified name that a function, class or decorated object goes by."""
-    inner = definition if attribute(definition, "__module__") == "__main__" else wrapped(definition)
+    inner = definition if is_notebooks(definition) else wrapped(definition)
     module, name = attribute(inner, "__module__"), attribute(inner, "__qualname__")
     return (module, name) if isinstance(module, str) and isinstance(name, str) else (None, None)
+
+
+def name_in_notebook(definition: Any) -> str | None:
+    """Return the qualified name that a definition of the notebook goes by; None of what is not one."""
+    module, name = home(definition)
+    return name if module == "__main__" or is_notebooks(definition) else None
 
 
 def _found_function(function: FunctionType) -> _Found[Function] | None:

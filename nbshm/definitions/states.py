@@ -13,8 +13,9 @@ from typing import Any
 
 from nbshm.definitions.bindings import scope_bindings
 from nbshm.definitions.live import names_worked_on
-from nbshm.definitions.live_values import raw_function
+from nbshm.definitions.live_values import described, raw_function
 from nbshm.definitions.uses import mangled_name
+from nbshm.own_definitions import is_notebooks_function, reads_notebook
 
 _PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
 # The file names of methods that dataclasses, attrs and typing write begin so.
@@ -53,7 +54,7 @@ def state_of(statement: ast.stmt, definition: Any, functions: Sequence[CodeType]
 
 def _is_helper(value: Any) -> bool:
     """Tell whether a decorator of a library has put a function there, and does so again."""
-    return isinstance(value, FunctionType) and value.__module__ != "__main__" and "<" in value.__qualname__
+    return isinstance(value, FunctionType) and not is_notebooks_function(value) and "<" in value.__qualname__
 
 
 def _signature(statement: ast.stmt, function: FunctionType) -> dict[str, Any]:
@@ -203,7 +204,9 @@ def _is_no_statements(name: str, value: Any) -> bool:
 
 def _is_users(name: str, value: Any) -> bool:
     """Tell whether an attribute looks set by a person, not by a decorator or metaclass."""
-    function = raw_function(value)
+    outermost, function = described(value), raw_function(value)
+    if isinstance(outermost, FunctionType) and reads_notebook(outermost):
+        function = outermost
     if function is not None:
-        return function.__module__ == "__main__" and not function.__code__.co_filename.startswith(_GENERATED)
+        return is_notebooks_function(function) and not function.__code__.co_filename.startswith(_GENERATED)
     return not name.startswith("_") and (isinstance(value, _PLAIN) or not hasattr(type(value), "__get__"))

@@ -9,10 +9,11 @@ from typing import Any
 
 from nbshm.memory.buffers import Buffers
 from nbshm.memory.generators import is_generator, is_generator_kind, without_those_inside
-from nbshm.memory.ownership.kinds import is_array_or_view_kind, is_own
+from nbshm.memory.ownership.kinds import is_array_or_view_kind
 from nbshm.memory.ownership.reach import Walk
 from nbshm.memory.picklers import OutwardPickler
 from nbshm.memory.reducers import Reducer, reducers
+from nbshm.own_definitions import is_own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any
 from nbshm.attributes import attribute
 from nbshm.definitions.standard_objects import home_of_the_only_one
 from nbshm.memory.ownership.functions import held_by
+from nbshm.own_definitions import is_notebooks_class
 from nbshm.parts import Place, parts, places
 
 
@@ -60,7 +61,7 @@ def _parts(value: Any) -> Iterator[Place]:
     if issubclass(kind, (staticmethod, classmethod)):
         yield "", value.__func__
     elif issubclass(kind, type):
-        own = vars(value) if value.__module__ == "__main__" else {}
+        own = vars(value) if is_notebooks_class(value) else {}
         yield from ((f".{name}", part) for name, part in list(own.items()))
     elif isinstance(value, FunctionType):
         yield from ((f".{name}", part) for name, part in held_by(value))

@@ -14,6 +14,7 @@ from typing import Any
 from nbshm.definitions.lifting import Lifted, lift
 from nbshm.definitions.live_values import raw_function
 from nbshm.definitions.states import attributes_of_members
+from nbshm.own_definitions import is_notebooks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ def _parts(definition: Any) -> Iterator[Any]:
         for key, value in vars(definition).items():
             yield from (key, value)
             inner = value if isinstance(value, type) else raw_function(value)
-            if inner is not None and getattr(inner, "__module__", None) == "__main__":
+            if inner is not None and is_notebooks(inner):
                 yield from _parts(inner)
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from nbshm.attributes import found_at
-from nbshm.definitions.by_value import reduce_function
+from nbshm.attributes import attribute, found_at
+from nbshm.definitions.by_value import reduce_by_name, reduce_function
 from nbshm.definitions.live_values import raw_function
 from nbshm.definitions.names import code_names
 from nbshm.definitions.states import State, attributes_of_class
@@ -25,6 +25,7 @@ from nbshm.jobs import Cell, Program
 from nbshm.memory.capturing import CapturingPickler
 from nbshm.memory.ownership.contents import tensors_and_arrays
 from nbshm.notebook.namespace import Notebook
+from nbshm.own_definitions import is_notebooks
 from nbshm.packing import Needs, Packed, Reference
 from nbshm.packing.reached_code import definitions_behind
 from nbshm.packing.tail import late_states, late_values
@@ -115,12 +116,12 @@ class _Reference:
         self._namespace = namespace
 
     def __call__(self, value: Any) -> Any:
-        if getattr(value, "__module__", None) != "__main__":
+        if not is_notebooks(value):
             return NotImplemented
-        path = getattr(value, "__qualname__", None)
+        path = attribute(value, "__qualname__")
         if isinstance(path, str) and found_at(path, self._namespace) is value and not _has_arrays(value):
-            return path
-        if isinstance(value, FunctionType) and value.__globals__ is self._namespace:
+            return reduce_by_name(value, path)
+        if type(value) is FunctionType and value.__globals__ is self._namespace:
             return reduce_function(value)
         return NotImplemented
 

@@ -13,7 +13,7 @@ from itertools import compress
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from nbshm.memory.ownership.kinds import is_of_notebook
+from nbshm.own_definitions import is_of_notebook
 
 _MOST = 50_000  # objects that one value leads to, of those that may lead further: a tenth of a second
 _DEAD_ENDS = (

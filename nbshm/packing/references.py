@@ -36,12 +36,11 @@ class References:
     def __call__(self, value: Any) -> Any:
         """Return how a value is written, or NotImplemented to leave it to the pickler."""
         module, path = home(value)
-        if module != "__main__" or path is None:
-            return NotImplemented
-        definition = self._definition(value, path)
-        if definition is not None:
-            self._defined(definition)
-            return path
+        if module == "__main__" and path is not None:
+            definition = self._definition(value, path)
+            if definition is not None:
+                self._defined(definition)
+                return path
         return self._in_full(value)
 
     def _definition(self, value: Any, path: str) -> Lifted | None:
@@ -50,7 +49,8 @@ class References:
         return self._knowledge.definition(path.partition(".")[0]) if found is value else None
 
     def _in_full(self, value: Any) -> Any:
-        if isinstance(value, FunctionType) and value.__globals__ is self._knowledge.namespace:
+        """Return how to write what can't be lifted; a function of the notebook may say it is a module's."""
+        if type(value) is FunctionType and value.__globals__ is self._knowledge.namespace:
             self._by_value(value)
             return reduce_function(value)
         return reduce_product(value)

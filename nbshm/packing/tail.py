@@ -11,7 +11,7 @@ from nbshm.definitions.states import State, attributes_of_class
 from nbshm.definitions.uses import mangled_name
 from nbshm.jobs import Load, Refill, Register, RemoveAttribute, SetAttribute, Step
 from nbshm.memory.ownership.contents import is_data_with_memory
-from nbshm.memory.ownership.kinds import is_of_notebook
+from nbshm.own_definitions import is_of_notebook
 from nbshm.packing.circles import CONTAINERS
 from nbshm.packing.draft import Draft
 from nbshm.packing.knowledge import Knowledge

@@ -76,6 +76,10 @@ class Explaining:
         there = found_at(name, self._notebook.namespace)
         if there is None:
             return f"the notebook has nothing of the name {name!r}", f"Bind it to {name!r}."
+        if there is culprit:  # `functools.wraps` copies the module
+            module = attribute(culprit, "__module__")
+            reason = f"it says that it is of the module {module!r}, which has another"
+            return reason, f"Set {name}.__module__ = '__main__'."
         if steps_to(culprit, there):
             made = with_article(type(there).__qualname__)
             return (

@@ -16,7 +16,7 @@ from multiprocessing import spawn
 from typing import TYPE_CHECKING, Any
 
 from nbshm.default_start_method import start_method_kept
-from nbshm.definitions.sources import home
+from nbshm.definitions.sources import name_in_notebook
 from nbshm.import_path import import_path
 from nbshm.jobs import Preparation
 from nbshm.notebook.located_modules import located_modules
@@ -114,7 +114,7 @@ def definitions(notebook: Notebook) -> Needs:
     names = {
         name: "a child process"
         for name, value in list(notebook.namespace.items())
-        if home(value)[0] == "__main__"
+        if name_in_notebook(value) is not None
     }
     return Needs(names=names, all_optional=True)
 

@@ -14,8 +14,8 @@ from itertools import islice
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from nbshm.memory.ownership.kinds import is_own
 from nbshm.memory.ownership.reach import is_of_libraries
+from nbshm.own_definitions import is_own
 
 # Whose objects keep in files what is written into them, as the standard library's may (shelve).
 _ELSEWHERE = frozenset({"diskcache", "fsspec", "h5py", "multiprocess", "netCDF4", "tables", "tensorstore"})

@@ -25,6 +25,7 @@ from nbshm.definitions.writes import CHANGING_OBJECTS, FITTING, Write
 from nbshm.memory.ownership.contents import is_tensor_or_array
 from nbshm.memory.ownership.kinds import FILLED_BY_PEOPLE, is_array
 from nbshm.own_code import is_module_of_the_persons, without_loading
+from nbshm.own_definitions import is_notebooks_class
 from nbshm.packing.reached_code import definitions_behind
 from nbshm.runs.library_objects import is_estimator, is_private_object
 
@@ -125,8 +126,8 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
     """Yield what a step may lead to from a value."""
     how, key = step
     kind = type(value)
-    home = _home(value if issubclass(kind, type) else kind)
-    is_own = is_module_of_the_persons(home) or issubclass(kind, FILLED_BY_PEOPLE) or _is_local_module(value)
+    is_own = _is_persons(value if issubclass(kind, type) else kind)
+    is_own = is_own or issubclass(kind, FILLED_BY_PEOPLE) or _is_local_module(value)
     attributes = getattr(value, "__dict__", {}) if is_own else {}
     match how:
         case "attribute" if key in attributes:
@@ -141,6 +142,11 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
             yield from list(value)[:_MOST_ITEMS]
         case _:
             pass
+
+
+def _is_persons(kind: type) -> bool:
+    """Tell whether a class itself is the person's, of the notebook or a file."""
+    return is_module_of_the_persons(_home(kind)) or is_notebooks_class(kind)
 
 
 def _is_local_module(value: Any) -> bool:

@@ -21,7 +21,7 @@ from types import CodeType, ModuleType
 from typing import Any, TypeAlias
 
 from nbshm.definitions import live
-from nbshm.definitions.sources import home
+from nbshm.definitions.sources import name_in_notebook
 from nbshm.definitions.statements import POSTPONED, placed_statement
 from nbshm.failures.chains import safe_message
 from nbshm.jobs import (
@@ -121,7 +121,7 @@ def _makes_class(step: Step) -> bool:
 
 
 def _is_definition(value: Any, name: str) -> bool:
-    return home(value) == ("__main__", name)
+    return name_in_notebook(value) == name
 
 
 def remember(cells: Mapping[str, Cell]) -> None:

@@ -9,9 +9,9 @@ from types import FunctionType
 from typing import Any
 
 from nbshm.attributes import found_at
-from nbshm.definitions.by_value import known_class, known_classes, reduce_product
+from nbshm.definitions.by_value import known_class, known_classes, reduce_by_name, reduce_product
 from nbshm.definitions.returned import Globals, own_names, reduce_returned
-from nbshm.definitions.sources import home
+from nbshm.definitions.sources import name_in_notebook
 from nbshm.given_names import GIVEN_NAMES
 from nbshm.jobs import Outcome, Parcel
 from nbshm.memory import parcels
@@ -20,6 +20,7 @@ from nbshm.memory.mapping import MappedSegments
 from nbshm.memory.picklers import PlainPickler, ValuePickler
 from nbshm.memory.reducers import reducers
 from nbshm.memory.shared.segments import Segment
+from nbshm.own_definitions import is_modules_own
 from nbshm.refusals import Unsendable
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
@@ -78,15 +79,15 @@ class ResultPickling:
         self.cut_graphs += 1
 
     def _reference(self, value: Any) -> Any:
-        module, path = home(value)
-        if module != "__main__" or path is None:
-            return NotImplemented
-        if found_at(path, self._definitions) is value:
-            return path
-        if isinstance(value, type) and value in self._classes:
-            return known_class, (self._classes[value],)
-        if isinstance(value, FunctionType) and value.__globals__ is self._namespace:
+        path = name_in_notebook(value)
+        if path is not None and found_at(path, self._definitions) is value:
+            return reduce_by_name(value, path)
+        if type(value) is FunctionType and value.__globals__ is self._namespace:
             return self._reduce(value)
+        if is_modules_own(value):
+            return NotImplemented
+        if issubclass(type(value), type) and value in self._classes:
+            return known_class, (self._classes[value],)
         return reduce_product(value)
 
     def _reduce(self, function: FunctionType) -> Any:

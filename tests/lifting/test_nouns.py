@@ -8,7 +8,15 @@ import pytest
 from kernels import Kernel
 
 METHODS = ["forkserver", "spawn", "fork"]
-KINDS = ["functions", "class_memory", "dataclass_forms", "metaclasses", "live_state", "by_value"]
+KINDS = [
+    "functions",
+    "names_of_modules",
+    "class_memory",
+    "dataclass_forms",
+    "metaclasses",
+    "live_state",
+    "by_value",
+]
 NOUNS = sorted((Path(__file__).parent.parent / "cells" / "lifting").glob("*.py"))
 
 

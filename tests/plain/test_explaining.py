@@ -74,6 +74,15 @@ def notebook(shared_notebook: Kernel) -> Kernel:
             "it is the function inside of a Cached by that name. Send a function that calls cached.",
         ),
         (
+            "import functools, statistics\nmean = functools.wraps(statistics.mean)(lambda x: x)\nput(mean)",
+            "PicklingError",
+            "mean",
+            (
+                "it says that it is of the module 'statistics', which has another. "
+                "Set mean.__module__ = '__main__'."
+            ),
+        ),
+        (
             "def gone(): pass\nnamed = gone\ndel gone\nput([named])",
             "PicklingError",
             "gone",
@@ -135,6 +144,15 @@ def test_what_cannot_be_sent_is_named(notebook: Kernel, cell: str, kind: str, na
     number = notebook.value("len(In) - 2")
     expected = f"cannot send {name!r} to another process: {words.replace('[N]', f'[{number}]')}"
     assert reply.error[:2] == (kind, expected)
+
+
+def test_a_function_is_sent_when_it_no_longer_says_that_it_is_a_modules(notebook: Kernel) -> None:
+    cell = (
+        "import functools, statistics\nSCALE = 2\n@functools.wraps(statistics.median)\n"
+        "def median(x): return SCALE * statistics.median(x)\nmedian.__module__ = '__main__'\n"
+        "with forkserver.Pool(1) as pool: print(pool.apply(median, ([3],)))"
+    )
+    assert notebook.run(cell).check().stdout == "6\n"
 
 
 @pytest.fixture

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
+from nbshm.own_definitions import is_notebooks_function
+
 
 def held_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the defaults of a notebook's function by parameter, its closure by variable, its attributes."""
-    if function.__module__ != "__main__":
+    if not is_notebooks_function(function):
         return
     code, defaults = function.__code__, function.__defaults__ or ()
     first = code.co_argcount - len(defaults)

@@ -15,9 +15,10 @@ from types import CellType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from nbshm.memory.ownership.bases import chain, is_link, root
-from nbshm.memory.ownership.kinds import is_array, is_own, is_plain_array
+from nbshm.memory.ownership.kinds import is_array, is_plain_array
 from nbshm.memory.ownership.slots import Slots
 from nbshm.own_code import OWN_DIRECTORY
+from nbshm.own_definitions import is_own
 from nbshm.words import listed, with_article
 
 _AT_ONCE = 1000  # objects

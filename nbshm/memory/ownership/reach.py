@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
+from nbshm.attributes import members_of, mro_of
 from nbshm.memory.ownership.functions import held_by
-from nbshm.memory.ownership.kinds import FILLED_BY_PEOPLE, is_of_notebook, is_own, members_of, mro_of
+from nbshm.memory.ownership.kinds import FILLED_BY_PEOPLE
+from nbshm.own_definitions import is_of_notebook, is_own
 
 # By id, because a metaclass may make classes that can't be hashed.
 _ATOMS = frozenset(map(id, (bool, int, float, complex, str, bytes, bytearray, type(None), range, slice)))

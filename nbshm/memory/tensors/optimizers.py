@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from torch.optim import Optimizer
 
-from nbshm.memory.ownership.kinds import is_own
+from nbshm.own_definitions import is_own
 
 Reduced: TypeAlias = tuple[Any, ...]
 
