@@ -8,6 +8,7 @@
 | `buffers.py` | the memory that they note |
 | `arrays.py` | how arrays travel |
 | `masks.py` | the first mask of a masked array |
+| `delegates.py` | how objects travel whose class has a `__getattr__` |
 | `generators.py` | random generators that travel |
 
 | room | what becomes of their memory |

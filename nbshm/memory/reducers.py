@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from nbshm.memory import delegates
 from nbshm.memory.buffers import Buffers
 from nbshm.refusals import Unshareable
 
@@ -23,14 +24,17 @@ class Reducers(dict[type, Reducer]):
     def __init__(self) -> None:
         super().__init__()
         self.finders: list[Callable[[type], Reducer | None]] = []
+        self._without: set[type] = set()
 
     def __missing__(self, kind: type) -> Reducer:
         """Find the reducer of a derived class; KeyError if there is none."""
-        for find in self.finders:
-            found = find(kind)
-            if found is not None:
-                self[kind] = found
-                return found
+        if kind not in self._without:  # of which there may be thousands of objects
+            for find in self.finders:
+                found = find(kind)
+                if found is not None:
+                    self[kind] = found
+                    return found
+            self._without.add(kind)
         raise KeyError(kind)
 
 
@@ -73,5 +77,12 @@ def reducers(
         plain = plain_tensors.PlainTensors(buffers=buffers)
         tensor = reducer.TensorReducer(buffers=buffers, plain=plain, meet_graph=meet_graph)
         found.update(reducer.reducers(tensor))
-        found.finders += [tensor.of_class, parametrized.of_class, optimizers.of_class, loaders.of_class]
+        found.finders += [
+            tensor.of_class,
+            parametrized.of_class,
+            optimizers.of_class,
+            loaders.of_class,
+            custom_operators.of_class,
+        ]
+    found.finders.append(delegates.of_class)
     return found
