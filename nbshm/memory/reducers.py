@@ -67,6 +67,7 @@ def reducers(
         found.finders.append(array.of_class)
     if "torch" in sys.modules:
         from nbshm.memory.tensors import (  # noqa: PLC0415  # torch is slow to import
+            custom_operators,
             loaders,
             optimizers,
             parametrized,
