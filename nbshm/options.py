@@ -81,8 +81,8 @@ def parse(line: str, defaults: Options) -> Options:
     return options
 
 
-def parse_defaults(line: str, defaults: Options) -> Options:
-    """Read new session defaults; OptionError for an option that belongs to one cell only."""
+def parse_defaults(line: str) -> dict[str, Any]:
+    """Read new session defaults, by name; OptionError for an option that belongs to one cell only."""
     for option in _named(line):
         if not option.session:
             allowed = ", ".join(option.name for option in OPTIONS if option.session)
@@ -90,7 +90,7 @@ def parse_defaults(line: str, defaults: Options) -> Options:
                 f"{option.name} can't be a default of the session; write it after %%parallel. "
                 f"Defaults: {allowed}."
             )
-    return replace(defaults, **_settings(line, [option for option in OPTIONS if option.session]))
+    return _settings(line, [option for option in OPTIONS if option.session])
 
 
 def _named(line: str) -> Iterator[Option]:

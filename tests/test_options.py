@@ -92,9 +92,7 @@ def test_a_wrong_line_is_told_in_one_line(line: str, parts: list[str]) -> None:
 
 
 def test_defaults_of_the_session_are_read() -> None:
-    assert parse_defaults("nprocs=2 timeout=9", DEFAULTS) == Options(
-        nprocs=2, start_method="forkserver", timeout=9
-    )
+    assert parse_defaults("nprocs=2 timeout=9") == {"nprocs": 2, "timeout": 9}
 
 
 @pytest.mark.parametrize("line", ["out=a", "send=a", "seed=1", "seed"])
@@ -102,7 +100,7 @@ def test_what_belongs_to_one_cell_cannot_be_a_default(line: str) -> None:
     with pytest.raises(
         OptionError, match=r"can't be a default.*nprocs, start_method, threads, timeout, grace"
     ):
-        parse_defaults(line, DEFAULTS)
+        parse_defaults(line)
 
 
 def test_threads_are_each_ranks_share_of_the_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +133,12 @@ def test_the_help_names_every_option_with_its_default() -> None:
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
 def test_examples_and_offered_values_can_be_read(option: Option) -> None:
-    read = parse if option.cell else parse_defaults
-    read(option.example, DEFAULTS)
+    def read(line: str) -> object:
+        return parse(line, DEFAULTS) if option.cell else parse_defaults(line)
+
+    read(option.example)
     for value in option.choices():
-        read(f"{option.name}={value}", DEFAULTS)
+        read(f"{option.name}={value}")
 
 
 @pytest.mark.parametrize("line", ["timeout=2m", "nprocs=4,", "nprocs=4;", "seed=1,2"])

@@ -66,7 +66,12 @@ class ParallelMagics(Magics):
     def __init__(self, session: Session) -> None:
         super().__init__(session.shell)
         self.session = session
-        self.defaults = Options()
+        self._chosen: dict[str, Any] = {}
+
+    @property
+    def defaults(self) -> Options:
+        """The session's defaults as of now: the CPUs that it may use can have become others."""
+        return Options(**self._chosen)
 
     @_Magic("cell", "parallel", PARALLEL_HELP)
     def run_cell_in_parallel(self, line: str, cell: str) -> Results | None:  # noqa: D102  # above
@@ -104,12 +109,14 @@ class ParallelMagics(Magics):
     @_Magic("line", "parallel", DEFAULTS_HELP)
     def show_or_set_defaults(self, line: str) -> None:  # noqa: D102  # above
         if line.strip():
-            self.defaults = _new_defaults(line, self.defaults)
-            if self.defaults.standby is not None:
-                self.session.launcher.stand_by(self.defaults.standby)
+            self._chosen.update(_new_defaults(line))
+            standby = self.defaults.standby
+            if standby is not None:
+                self.session.launcher.stand_by(standby)
+        defaults = self.defaults
         for option in OPTIONS:
             if option.session:
-                print(f"{option.name}={_in_force(option.name, self.defaults)}")  # noqa: T201  # what the magic is for
+                print(f"{option.name}={_in_force(option.name, defaults)}")  # noqa: T201  # what the magic is for
 
     @_Magic("line", "shm_strategy", STRATEGY_HELP)
     def show_or_set_strategy(self, line: str) -> None:  # noqa: D102  # above
@@ -156,14 +163,14 @@ class ParallelMagics(Magics):
             print("no run is alive.")  # noqa: T201  # likewise
 
 
-def _new_defaults(line: str, defaults: Options) -> Options:
+def _new_defaults(line: str) -> dict[str, Any]:
     if "=" not in line or "(" in line.partition("=")[0]:
         raise UsageError(
             f"'{line.strip()}' is no default of the session, like nprocs=4. "
             "To run code in several processes, begin a cell with %%parallel and write the code below."
         )
     try:
-        return parse_defaults(line, defaults)
+        return parse_defaults(line)
     except OptionError as problem:
         raise UsageError(str(problem)) from None
 

@@ -157,6 +157,18 @@ def test_defaults_of_the_session_are_shown_set_and_used(session: Kernel) -> None
     session.run("%parallel timeout=none").check()
 
 
+def test_there_are_as_many_ranks_as_cpus_are_allowed_when_the_cell_starts(session: Kernel) -> None:
+    session.run("%parallel nprocs=5").check()
+    session.run("runs.clear(); installation, before_it = MagicsInstallation(Session()), installation").check()
+    session.run(
+        "import os; allowed = os.sched_getaffinity(0)\nos.sched_setaffinity(0, {min(allowed)})"
+    ).check()
+    assert session.run("%parallel").check().stdout.startswith("nprocs=1\n")
+    session.run("%%parallel\nrank").check()
+    session.run("os.sched_setaffinity(0, allowed); installation.close(); installation = before_it").check()
+    assert session.value("runs[0][1].nprocs") == 1
+
+
 def test_who_stands_by_is_for_the_session(session: Kernel) -> None:
     assert "standby is a default of the session" in refused(session, "%%parallel standby=2\nrank")
     told, *_, shown = session.run("%parallel standby=0").check().stdout.splitlines()
