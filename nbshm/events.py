@@ -161,12 +161,14 @@ class Interrupted:
 class Ended:
     """A rank's process is gone. `exitcode` is as in multiprocessing: negative for a signal.
 
+    `is_lost` where nobody knows it, the forkserver having been killed, and it is multiprocessing's for that.
     `dump` is what a fault left behind of its stacks.
     """
 
     rank: int
     exitcode: int
     seconds: float
+    is_lost: bool = False
     last_line: str | None = None
     dump: Dump | None = None
     circumstances: Circumstances = field(default_factory=Circumstances)

@@ -62,6 +62,13 @@ STOPPED = tuple(Stopped(rank=rank) for rank in (0, 1, 3))
             ),
         ),
         ([died(2, 7, 0.3)], "rank 2 ended abruptly with exit code 7 after 0.3 s at In [7] line 5;"),
+        (
+            [replace(died(2, 255), is_lost=True)],
+            (
+                "rank 2 ended abruptly after 41 s at In [7] line 5; how is not known, as the forkserver was "
+                "killed. Ranks 0, 1, 3 were stopped."
+            ),
+        ),
         ([died(2, -signal.SIGUSR1)], "rank 2 was killed by SIGUSR1 after 41 s at In [7] line 5; ranks"),
         ([died(2, -40)], "rank 2 was killed by signal 40 after"),
         (

@@ -40,6 +40,7 @@ class Circumstances:
 class Died:
     """A rank's process ended without an exception: by a signal (a negative exit code) or by `os._exit`.
 
+    `is_lost`: nobody knows by which, as its forkserver was killed; `exitcode` is multiprocessing's for that.
     `frames` are where a fault hit it, the outermost first; `dump` is what they are read from. `items` are the
     positions of the items of a shared loop (`claim`) that it had: nobody has done, or finished, those.
     """
@@ -48,6 +49,7 @@ class Died:
     pid: int
     exitcode: int
     seconds: float
+    is_lost: bool = False
     line: str | None = None
     circumstances: Circumstances = field(default_factory=Circumstances)
     dump: Dump | None = field(default=None, repr=False)

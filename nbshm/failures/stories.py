@@ -110,6 +110,9 @@ def _what_happened(failure: RankFailure, ranks: Sequence[int]) -> str:
         case Quit(exitcode=code, text=text, line=line):
             words = f": {text}" if text else ""
             return f"{who} ended by sys.exit with exit code {code}{_at(line)}{words}"
+        case Died(is_lost=True, line=line):
+            unknown = "how is not known, as the forkserver was killed"
+            return f"{who} ended abruptly after {seconds_in_words(failure.seconds)}{_at(line)}; {unknown}"
         case Died(exitcode=code, line=line) if code >= 0:
             after = seconds_in_words(failure.seconds)
             return f"{who} ended abruptly with exit code {code} after {after}{_at(line)}"

@@ -134,7 +134,7 @@ class Course:
     def _bury(self, event: Ended, now: float) -> None:
         record = self._records[event.rank]
         record.ended = event
-        in_order = record.finished and event.exitcode == 0
+        in_order = record.finished and (event.exitcode == 0 or event.is_lost)
         if record.rung is None and not in_order and (record.finished or not record.spoke_last):
             self._fail(_death(event, record.pid), now)
 
@@ -183,6 +183,7 @@ def _death(event: Ended, pid: int) -> Died:
         rank=event.rank,
         pid=pid,
         exitcode=event.exitcode,
+        is_lost=event.is_lost,
         seconds=event.seconds,
         line=event.last_line,
         circumstances=event.circumstances,

@@ -90,6 +90,7 @@ class Listener:
         yield Ended(
             rank=self.worker.rank,
             exitcode=exitcode,
+            is_lost=self.worker.is_lost,
             seconds=time.monotonic() - self.worker.born,
             last_line=self.worker.place,
             dump=self.worker.last_dump() if exitcode < 0 else None,

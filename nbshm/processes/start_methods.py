@@ -38,6 +38,7 @@ from nbshm.processes.servers import Server
 from nbshm.processes.trackers import ensure_tracker
 from nbshm.processes.workers import Popen
 from nbshm.rank_forks import forking_a_rank
+from nbshm.wire.readiness import wait_readable
 from nbshm.worker.life import ForkedWorkerProcess, WorkerProcess
 
 _HASH_SEED = "PYTHONHASHSEED"
@@ -134,6 +135,16 @@ class _ForkserverPopen(popen_forkserver.Popen):
         if self._pid is None:
             self._pid = int(forkserver.read_signed(self.sentinel))
         return self._pid
+
+    def poll(self, flag: int = os.WNOHANG) -> int | None:
+        """Return the exit code; None also where the server was killed, who alone knows it.
+
+        The base takes that for an exit code of 255, which the process may as well have chosen.
+        """
+        if self.returncode is None and wait_readable(self.sentinel, 0 if flag == os.WNOHANG else None):
+            with contextlib.suppress(OSError, EOFError):
+                self.returncode = int(forkserver.read_signed(self.sentinel))
+        return self.returncode
 
 
 class _SpawnPopen(popen_spawn_posix.Popen):

@@ -68,6 +68,8 @@ class Worker:
         self._pidfd = _open_pidfd(popen.pid)
         self._exitcode: int | None = None
         self._closed = False
+        self.is_lost = False
+        """Whether the process has ended, and nobody knows its exit code."""
         self.killed_children: set[int] = set()  # where these may have left names in /dev/shm
 
     def __repr__(self) -> str:
@@ -93,6 +95,7 @@ class Worker:
         if self._exitcode is None and not self._closed and wait_readable(self.sentinel, 0):
             self.kill_group()
             code = self._popen.wait(_PATIENCE)
+            self.is_lost = code is None
             self._exitcode = LOST if code is None else code
         return self._exitcode
 

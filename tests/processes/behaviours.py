@@ -87,6 +87,19 @@ def exit_now(_task):
     os._exit(7)
 
 
+def exit_255(_task):
+    os._exit(255)
+
+
+def until_its_server_is_gone(task):
+    server = os.getppid()
+    print("ready")
+    while os.getppid() == server:
+        time.sleep(0.001)
+    if task.argument == "exits":
+        os._exit(0)
+
+
 def exit_zero(_task):
     os._exit(0)
 

@@ -51,6 +51,13 @@ def test_a_run_whose_ranks_all_give_a_result_has_finished():
     )
 
 
+def test_a_result_before_an_end_of_which_nobody_knows_is_enough():
+    run = course()
+    see(run, *(Started(rank=rank) for rank in range(2)), result(0), result(1))
+    see(run, Ended(rank=0, exitcode=255, seconds=1, is_lost=True), Ended(rank=1, exitcode=255, seconds=1))
+    assert [failure.rank for failure in run.verdict().failures] == [1]
+
+
 def test_output_says_nothing_about_the_course():
     run = course()
     see(run, Output(rank=0, stream="stdout", text="x"))

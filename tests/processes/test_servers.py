@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from crews import METHODS, perform, supervised, wait_until_gone
+from crews import METHODS, perform, supervised, wait_until_gone, when_ready
 
 from nbshm.default_start_method import start_method_kept
 from nbshm.errors import ParallelError
@@ -174,6 +174,24 @@ def test_a_worker_whose_server_is_killed_is_seen_to_its_end(own_launcher):
         list(supervisor)
         assert supervisor.verdict.exitcodes == (255,)
         assert supervisor.verdict.failures == ()
+
+
+def test_ranks_that_have_given_a_result_need_no_server_to_tell_their_end(own_launcher):
+    with supervised(own_launcher, "forkserver", 2, "until_its_server_is_gone", "ends") as (supervisor, _):
+        when_ready(supervisor, lambda: os.kill(server_pid(own_launcher), signal.SIGKILL), nprocs=2)
+    assert (supervisor.verdict.ending, supervisor.verdict.failures) == ("finished", ())
+
+
+def test_an_end_that_no_server_tells_is_told_as_unknown(own_launcher):
+    with supervised(own_launcher, "forkserver", 1, "until_its_server_is_gone", "exits") as (supervisor, _):
+        when_ready(supervisor, lambda: os.kill(server_pid(own_launcher), signal.SIGKILL), nprocs=1)
+    (failure,) = supervisor.verdict.failures
+    assert (supervisor.verdict.ending, failure.exitcode, failure.is_lost) == ("failed", 255, True)
+
+
+def test_an_exit_code_of_its_own_is_known(own_launcher):
+    (failure,) = perform(own_launcher, "forkserver", 1, "exit_255").verdict.failures
+    assert (failure.exitcode, failure.is_lost) == (255, False)
 
 
 def test_a_renewed_server_serves_new_workers_and_the_old_one_ends_after_its_last(own_launcher):
