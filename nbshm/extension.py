@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from nbshm.front.magics import MagicsInstallation
@@ -39,9 +40,22 @@ def load(shell: InteractiveShell) -> None:
     """Open a session for the shell if it has none."""
     if id(shell) in _loaded:
         return
-    if sys.platform != "linux":
-        print("nbshm: this system is not Linux; only start_method=spawn is likely to work.")  # noqa: T201  # told once
+    for line in _limits(shell):
+        print(f"nbshm: {line}")  # noqa: T201  # told once
     _loaded[id(shell)] = _Extension(shell)
+
+
+def _limits(shell: InteractiveShell) -> Iterator[str]:
+    """Yield what will not work here."""
+    if sys.platform != "linux":
+        yield "this system is not Linux; only start_method=spawn is likely to work."
+    if any(name not in shell.user_ns for name in shell.user_global_ns if not name.startswith("_")):
+        module = shell.user_global_ns.get("__name__", "MODULE")
+        yield (
+            "this shell is embedded in other code. A parallel cell has the shell's names, which %who lists; "
+            f"`from {module} import *` makes those of the module such names. A pool can't be sent functions "
+            "that are defined here."
+        )
 
 
 def unload(shell: InteractiveShell) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -181,3 +183,45 @@ def test_only_public_names_are_offered(notebook: Kernel) -> None:
     offered = sorted(match.removeprefix("nbshm.").removeprefix(".") for match in reply["content"]["matches"])
     assert offered == notebook.value("nbshm.__all__")
     assert notebook.value("[name for name in nbshm.__all__ if getattr(nbshm, name) is None]") == ["last"]
+
+
+EMBEDDING = """
+import IPython
+factor = 5
+def times(x): return x * factor
+def embed():
+    shift = 1
+    IPython.embed(colors="NoColor")
+if __name__ == "__main__":
+    embed()
+"""
+EMBEDDED = (
+    "nbshm: this shell is embedded in other code. A parallel cell has the shell's names, which %who lists; "
+    "`from __main__ import *` makes those of the module such names. A pool can't be sent functions that are "
+    "defined here."
+)
+
+
+@pytest.mark.parametrize("place", ["in a function", "in a module"])
+def test_a_shell_with_names_beside_its_modules_is_told_which_are_known(tmp_path: Path, place: str) -> None:
+    lines = ["%load_ext nbshm"]
+    script = tmp_path / "script.py"
+    if place == "in a module":
+        script.write_text(EMBEDDING.replace("    embed()", '    shift = 1; IPython.embed(colors="NoColor")'))
+    else:
+        script.write_text(EMBEDDING)
+        lines.append("from __main__ import *")
+    cell = "print('found', [times(i) + shift for i in range(3)])"
+    lines += [f"get_ipython().run_cell_magic('parallel', 'nprocs=2', {cell!r})", "exit"]
+    text = subprocess.run(
+        [sys.executable, script],
+        input="\n".join([*lines, ""]),
+        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    ).stdout
+    assert "found [1, 6, 11]" in text
+    assert (EMBEDDED in text) is (place == "in a function")
