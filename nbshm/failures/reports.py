@@ -25,12 +25,14 @@ class Raised:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What was measured about a death; None where the system does not tell.
+    """What is known about a death beside how it came; None where the system does not tell.
 
-    `memory` are the bytes that the process had when it was last looked at, `memory_kills` how many processes
-    the system killed for lack of memory during the run, `free_shared` the bytes that were left in /dev/shm.
+    `is_unheard`: the rank had found that its connection to the kernel was closed. `memory` are the bytes that
+    the process had when it was last looked at, `memory_kills` how many processes the system killed for lack
+    of memory during the run, `free_shared` the bytes that were left in /dev/shm.
     """
 
+    is_unheard: bool = False
     memory: int | None = None
     memory_kills: int | None = None
     free_shared: int | None = None

@@ -22,6 +22,10 @@ _EXPLANATIONS: dict[int, str] = {
     signal.SIGFPE: "an arithmetic error in a compiled library",
     signal.SIGILL: "an instruction that this processor does not have",
 }
+_UNHEARD = (
+    "; its code has closed the connection to the notebook, as os.closerange or the start of a daemon does: "
+    "do that in a process of its own"
+)
 
 
 def headline(failures: Sequence[RankFailure], stopped: Sequence[Stopped] = ()) -> str:
@@ -115,7 +119,8 @@ def _what_happened(failure: RankFailure, ranks: Sequence[int]) -> str:
             return f"{who} ended abruptly after {seconds_in_words(failure.seconds)}{_at(line)}; {unknown}"
         case Died(exitcode=code, line=line) if code >= 0:
             after = seconds_in_words(failure.seconds)
-            return f"{who} ended abruptly with exit code {code} after {after}{_at(line)}"
+            unheard = _UNHEARD if failure.circumstances.is_unheard else ""
+            return f"{who} ended abruptly with exit code {code} after {after}{_at(line)}{unheard}"
         case Died(line=line):
             be, after = verb_for(ranks, "was", "were"), seconds_in_words(failure.seconds)
             killed = f"{who} {be} killed by {failure.signal_name} after {after}{_at(line)}"

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from nbshm.events import Cleared, Display, Ended, Event, Note, Output, Result, Stream
+from nbshm.failures.reports import Circumstances
 from nbshm.processes.pipes import OutputPipe
 from nbshm.processes.workers import Worker
 from nbshm.wire.markers import Merger, Piece
@@ -94,6 +95,7 @@ class Listener:
             seconds=time.monotonic() - self.worker.born,
             last_line=self.worker.place,
             dump=self.worker.last_dump() if exitcode < 0 else None,
+            circumstances=Circumstances(is_unheard=self.worker.is_unheard),
         )
 
     def _place(self, pieces: Iterable[Piece[Display | Cleared]]) -> Iterator[Event]:

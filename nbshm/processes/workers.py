@@ -23,6 +23,7 @@ from nbshm.wire.whereabouts import (
     Question,
     answer,
     ask,
+    is_unheard,
     listens,
     read_dump,
     read_place,
@@ -103,6 +104,11 @@ class Worker:
     def place(self) -> str | None:
         """Where in the notebook the worker was when it last looked: `In [7] line 5`."""
         return read_place(self._page)
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether the worker has found its channel closed, though nobody has closed it here."""
+        return is_unheard(self._page)
 
     def ask(self) -> Question:
         """Ask for the stacks of its threads, which its own thread writes down when it next looks."""

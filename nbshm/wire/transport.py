@@ -176,4 +176,9 @@ def _sendmsg(connection: socket.socket, piece: _Piece, flags: int) -> int:
     except OSError as error:
         if error.errno == errno.ETOOMANYREFS:
             raise _InFlightError(*error.args) from None
+        if error.errno in {
+            errno.EBADF,
+            errno.ENOTSOCK,
+        }:  # other code has closed it: nobody hears this
+            raise BrokenPipeError(*error.args) from None
         raise

@@ -1,7 +1,8 @@
 """The file in memory on which a worker notes where it is, as its two sides write and read it.
 
     page 0   the place in the notebook that was seen last
-    page 1   questions: the number of the last one that was asked, of the last that was answered, the thread
+    page 1   questions: the number of the last one that was asked, of the last that was answered, the thread;
+             whether the worker has found that it can't be heard any more
     then     dumps of all threads' stacks, one after the other, as `faulthandler` writes them
 
 The kernel asks by writing a number; a thread of the worker looks for it. Where that thread gets no turn, a
@@ -27,6 +28,7 @@ DUMPS = 2 * mmap.PAGESIZE
 
 _PLACE = mmap.PAGESIZE
 _NUMBERS = struct.Struct("=QQQ")  # asked, answered, the thread whose stack is the worker's
+_UNHEARD = _PLACE + _NUMBERS.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,16 @@ def read_dump(fd: int, start: int = DUMPS, *, on_its_own: bool = False) -> Dump 
 def write_thread(page: mmap.mmap, thread: int) -> None:
     """Say which thread's stack is the worker's, and that its signal can be sent from now on."""
     page[_PLACE + 16 : _PLACE + 24] = struct.pack("=Q", thread)
+
+
+def write_unheard(page: mmap.mmap) -> None:
+    """Say that the worker can't be heard any more: its channel is closed."""
+    page[_UNHEARD] = 1
+
+
+def is_unheard(fd: int) -> bool:
+    """Tell whether the worker has said so."""
+    return os.pread(fd, 1, _UNHEARD) == b"\x01"
 
 
 def unanswered(page: mmap.mmap) -> int | None:

@@ -60,7 +60,11 @@ class Seat:
             return
         payload = pickle.dumps(event, protocol=5)
         with self.interrupts.held():
-            self.channel.send(payload, fds)
+            try:
+                self.channel.send(payload, fds)
+            except BrokenPipeError:
+                self.whereabouts.note_unheard()
+                raise
 
     def tell(self, text: str) -> None:
         """Say something to the person in a line."""

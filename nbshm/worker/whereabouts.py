@@ -26,6 +26,7 @@ from nbshm.wire.whereabouts import (
     unanswered,
     write_place,
     write_thread,
+    write_unheard,
 )
 from nbshm.words import line_in_words
 from nbshm.worker.stack_dumps import dump_of
@@ -76,6 +77,10 @@ class Whereabouts:
         """Have the stacks written here when a fault kills this process; a forked child's go to stderr."""
         faulthandler.enable(file=self._fd)
         os.register_at_fork(after_in_child=_tell_faults_on_stderr)
+
+    def note_unheard(self) -> None:
+        """Write down that what this worker says is not heard any more; memory needs no descriptor."""
+        write_unheard(self._page)
 
     def close(self) -> None:
         """Follow no more, and take everything back."""

@@ -24,6 +24,7 @@ class Ending:
     does: str
     error: str | None
     tells: tuple[str, ...] = ()
+    tells_not: str = "never told"
     waits: str = "nbshm.barrier()"
     before: str = ""
 
@@ -68,6 +69,16 @@ ENDINGS = [
         does="now(); sys.exit('no data in it')",
         error=DIED,
         tells=(r"rank 1 ended by sys.exit.*no data in it",),
+    ),
+    Ending(
+        name="its connection closed",
+        does="now(); os.closerange(3, 4096)",
+        error=DIED,
+        tells=(
+            r"rank 1 ended abruptly with exit code 1 after [^;]*; its code has closed the connection",
+            r"notebook, as os.closerange or the start of a daemon does: do that in a process of its own.",
+        ),
+        tells_not="Traceback",
     ),
     Ending(name="sys.exit()", does="now(); sys.exit()", error=None, waits="pass"),
     Ending(name="sys.exit(0)", does="now(); sys.exit(0)", error=None, waits="pass"),
@@ -240,6 +251,7 @@ def test_each_ending_is_told_soon_and_in_words(prepared, ending, method):
     assert (reply.error and reply.error[0]) == ending.error, reply.text
     for words in ending.tells:
         assert re.search(words, reply.text), reply.text
+    assert ending.tells_not not in reply.text
     assert prepared.value("seconds()") < soon()
 
 

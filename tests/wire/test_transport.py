@@ -202,3 +202,12 @@ def test_a_channel_says_how_it_is(channels):
     assert repr(one).endswith("ended>")
     one.close()
     assert repr(one).endswith("closed>")
+
+
+def test_a_channel_whose_socket_other_code_has_closed_is_as_one_that_nobody_hears():
+    ours, theirs = socket.socketpair()
+    with theirs:
+        os.close(ours.detach())
+        channel = Channel(ours)
+        with pytest.raises(BrokenPipeError):
+            channel.send(b"nobody hears this")
