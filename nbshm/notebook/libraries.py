@@ -294,6 +294,14 @@ def _write_mpmath(mpmath: ModuleType, state: State) -> None:
         setattr(getattr(mpmath, context), name, value)
 
 
+def _read_cvxpy(utils: ModuleType) -> State:
+    return {"count": utils.ID_COUNTER.count}
+
+
+def _write_cvxpy(utils: ModuleType, state: State) -> None:
+    utils.ID_COUNTER.count = state["count"]
+
+
 LIBRARIES = {
     "torch": Library(read=_read_torch, write=_write_torch),
     "torch._dynamo": Library(read=_read_dynamo, write=_write_dynamo),
@@ -306,4 +314,5 @@ LIBRARIES = {
     "xarray": Library(read=_read_xarray, write=_write_xarray),
     "sklearn": Library(read=_read_sklearn, write=_write_sklearn),
     "mpmath": Library(read=_read_mpmath, write=_write_mpmath),
+    "cvxpy.lin_ops.lin_utils": Library(read=_read_cvxpy, write=_write_cvxpy),
 }

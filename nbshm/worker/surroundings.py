@@ -39,6 +39,7 @@ def apply_surroundings(surroundings: Surroundings, *, rank: int, nprocs: int) ->
     for name, state in surroundings.libraries.items():
         if _found().pop(name, None) != state:
             watch.when_imported(name, _writer(name, state))
+    watch.when_imported("cvxpy.lin_ops.lin_utils", lambda utils: _number_apart(utils.ID_COUNTER, rank))
     _seed(surroundings.seeds, rank, watch)
     return watch
 
@@ -178,6 +179,14 @@ def _found() -> dict[str, bytes]:
 
 def _writer(name: str, state: bytes) -> Action:
     return lambda module: write_library(name, module, state)
+
+
+_NUMBERS = 1_000_000  # for what a rank makes; they are ints of C
+
+
+def _number_apart(counter: Any, rank: int) -> None:
+    """Have cvxpy, for which variables of one number are one, number a rank's as nobody else's."""
+    counter.count += (rank + 1) * _NUMBERS
 
 
 def _seed(seeds: Seeds, rank: int, watch: ImportWatch) -> None:

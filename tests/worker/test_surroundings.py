@@ -399,6 +399,20 @@ def test_options_of_other_libraries_are_the_notebooks(notebook, library, change,
     assert notebook.worker(code) == (False, *expected)
 
 
+def test_variables_of_cvxpy_have_numbers_that_neither_the_notebook_nor_another_rank_gives(notebook, tmp_path):
+    (tmp_path / "cvxpy" / "lin_ops").mkdir(parents=True)
+    (tmp_path / "cvxpy" / "lin_ops" / "lin_utils.py").write_text(
+        "class Counter: count = 1\nID_COUNTER = Counter()"
+    )
+    notebook.kernel(
+        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
+        "import cvxpy.lin_ops.lin_utils as utils\nutils.ID_COUNTER.count = 41"
+    )
+    code = "import cvxpy.lin_ops.lin_utils as utils\nresult = utils.ID_COUNTER.count"
+    numbers = [notebook.worker(code, rank=rank) for rank in range(2)]
+    assert numbers == [1_000_041, 2_000_041]
+
+
 def test_figures_have_the_notebooks_settings_and_are_drawn_inline(notebook):
     pytest.importorskip("matplotlib")
     notebook.kernel("import matplotlib\nmatplotlib.rcParams['figure.dpi'] = 50\nmatplotlib.use('webagg')")
