@@ -197,7 +197,18 @@ class Register:
     name: str
 
 
-Step: TypeAlias = Import | Define | Load | Refill | SetAttribute | RemoveAttribute | Register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enter:
+    """Put the next value of the stream, a key and what is under it, into the register of a library.
+
+    `module` has the register (see `definitions/registers.py`); `name` is that of a class in the key.
+    """
+
+    name: str
+    module: str
+
+
+Step: TypeAlias = Import | Define | Load | Refill | SetAttribute | RemoveAttribute | Register | Enter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

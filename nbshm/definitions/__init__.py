@@ -25,6 +25,7 @@
 | `evidence.py` | what a class says about the statement that may have made it |
 | `statements.py` | the statements in a cell's text |
 | `states.py` | what was done to it after its statement ran |
+| `registers.py` | what registers of libraries have for it |
 | `live.py` | the expressions in it whose value the notebook has |
 | `live_values.py` | these values, where a worker would come to others |
 

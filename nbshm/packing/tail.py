@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nbshm.definitions.lifting import Lifted
+from nbshm.definitions.registers import entries_for
 from nbshm.definitions.states import State, attributes_of_class
 from nbshm.definitions.uses import mangled_name
-from nbshm.jobs import Load, Refill, Register, RemoveAttribute, SetAttribute, Step
+from nbshm.jobs import Enter, Load, Refill, Register, RemoveAttribute, SetAttribute, Step
 from nbshm.memory.ownership.contents import is_data_with_memory
 from nbshm.own_definitions import is_of_notebook
 from nbshm.packing.circles import CONTAINERS
@@ -36,7 +37,8 @@ class Late(NamedTuple):
 def tail(draft: Draft, knowledge: Knowledge) -> list[Late]:
     """Return what follows the last definition of a draft."""
     states = {name: _state(definition, knowledge) for name, definition in draft.defined.items()}
-    return [*late_values(draft.late), *_contents(draft.contents), *late_states(states)]
+    entered = _entries(draft, knowledge)
+    return [*late_values(draft.late), *_contents(draft.contents), *late_states(states), *entered]
 
 
 def late_values(values: Mapping[str, Any]) -> Iterator[Late]:
@@ -49,6 +51,20 @@ def late_values(values: Mapping[str, Any]) -> Iterator[Late]:
 
 def _contents(contents: Mapping[str, Any]) -> Iterator[Late]:
     return (Late(Refill(name=name), name, value) for name, value in contents.items())
+
+
+def _entries(draft: Draft, knowledge: Knowledge) -> Iterator[Late]:
+    """Yield the steps that enter classes where the notebook has registered them.
+
+    What can't travel is left out: code that uses the class may have no use for it.
+    """
+    classes = [name for name, definition in draft.defined.items() if definition.is_class]
+    for name in classes:
+        for module, key, value in entries_for(knowledge.namespace[name]):
+            label = f"{name} in {module.rpartition('.')[2]}"
+            knowledge.optional.add(label)
+            if label not in knowledge.dropped:
+                yield Late(Enter(name=name, module=module), label, (key, value))
 
 
 def late_states(states: Mapping[str, State]) -> Iterator[Late]:

@@ -21,12 +21,14 @@ from types import CodeType, ModuleType
 from typing import Any, TypeAlias
 
 from nbshm.definitions import live
+from nbshm.definitions.registers import enter
 from nbshm.definitions.sources import name_in_notebook
 from nbshm.definitions.statements import POSTPONED, placed_statement
 from nbshm.failures.chains import safe_message
 from nbshm.jobs import (
     Cell,
     Define,
+    Enter,
     Import,
     Load,
     Program,
@@ -104,7 +106,7 @@ def _stand_in_for(step: Step, error: Exception, namespace: dict[str, Any]) -> No
         else f"{step.name!r} could not be made in this process: {what}."
     )
     match step:
-        case Import(name=None) | RemoveAttribute() | Register():
+        case Import(name=None) | RemoveAttribute() | Register() | Enter():
             pass
         case SetAttribute(name=name, path=path):
             with suppress(Exception):  # a definition that lets nobody set it, or is stood in for itself
@@ -148,9 +150,8 @@ def _take(step: Step, namespace: dict[str, Any], load: LoadNext) -> None:
         case RemoveAttribute(name=name, attribute=attribute):
             if attribute in vars(namespace[name]):
                 delattr(namespace[name], attribute)
-        case Register(name=name):
-            subclass = load(name)
-            namespace[name].register(subclass)
+        case Register(name=name) | Enter(name=name):
+            _register(step, load(name), namespace)
 
 
 def _all(labels: tuple[str, ...], load: LoadNext) -> dict[str, Any]:
@@ -171,6 +172,14 @@ def _import(step: Import, namespace: dict[str, Any]) -> None:
     imported = importlib.import_module(step.module)
     if step.name is not None:
         namespace[step.name] = imported if step.attribute is None else getattr(imported, step.attribute)
+
+
+def _register(step: Register | Enter, value: Any, namespace: dict[str, Any]) -> None:
+    if isinstance(step, Register):
+        namespace[step.name].register(value)
+    else:
+        importlib.import_module(step.module)
+        enter(step.module, *value)
 
 
 def _define(step: Define, namespace: dict[str, Any], values: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import copyreg
 import io
 import linecache
 import pickle
@@ -17,6 +18,7 @@ from nbshm.definitions.by_value import reduce_code
 from nbshm.errors import CannotSend
 from nbshm.jobs import (
     Define,
+    Enter,
     Import,
     LeftOut,
     Load,
@@ -277,6 +279,22 @@ def test_a_part_that_asks_for_a_class_is_no_culprit(notebook) -> None:
     )
     with pytest.raises(CannotSend, match=r"'f\.b'.*no words"):
         packed(notebook(source + "def f(b=b): return b"), ["f"])
+
+
+def test_what_a_register_has_for_a_class_follows_it_and_is_left_out_where_it_can_not_travel(
+    notebook, monkeypatch
+) -> None:
+    there = notebook("class A: pass\nclass B: pass\nclass C: pass\ndef enter(a): return A, (n,)\nn = 3")
+    names = there.namespace
+    monkeypatch.setitem(copyreg.dispatch_table, names["A"], names["enter"])
+    monkeypatch.setitem(copyreg.dispatch_table, names["B"], Unsayable())
+    result = packed(there, ["A", "B", "C"])
+    assert steps(result) == ["define A", "define B", "define C", "define enter"]
+    assert [step for step in result.program.late if isinstance(step, Enter)] == [
+        Enter(name="A", module="copyreg")
+    ]
+    assert late(result)["n"] == 3
+    assert values(result)[-1] == ("<A>", "<enter>")
 
 
 def test_what_is_optional_is_left_out_with_a_sentence(notebook) -> None:
