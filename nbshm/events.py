@@ -102,10 +102,11 @@ class GpuMemory:
 class CalledCollective:
     """A rank calls a collective of `torch.distributed` with memory of the notebook's, at `place` in a cell.
 
-    `spots` are where that begins. `number` counts the rank's calls of that kind.
+    `spots` are where that begins. `number` counts the rank's calls of that name in the group.
     """
 
     rank: int
+    group: str
     name: str
     number: int
     spots: frozenset[Spot]

@@ -167,7 +167,7 @@ OPTIONS: tuple[Option, ...] = (
         example="threads=2",
         default="CPUs allowed // nprocs, at least 1",
         session=True,
-        meaning="threads per worker for torch, the BLAS, numba, polars and OpenCV",
+        meaning="threads per worker for torch, the BLAS, polars and OpenCV",
         allowed="a whole number of at least 1",
         read=_whole_number(1),
         number=True,

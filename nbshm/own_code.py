@@ -29,6 +29,11 @@ def is_library(filename: str) -> bool:
     return filename.startswith((*_LIBRARIES, "<frozen ")) or any(part in filename for part in _INSTALLED)
 
 
+def is_of_python(filename: str) -> bool:
+    """Tell whether code is Python's own."""
+    return is_library(filename) and not any(part in filename for part in _INSTALLED)
+
+
 def is_the_persons(filename: str) -> bool:
     """Tell whether code is the person's: neither nbshm's own nor a library's."""
     return not (filename.startswith(OWN_DIRECTORY) or is_library(filename))

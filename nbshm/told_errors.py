@@ -7,6 +7,7 @@ the notebook among it, would have a holder in them that nobody can let go of.
 from __future__ import annotations
 
 import contextlib
+import sys
 import traceback
 from collections.abc import Iterator
 
@@ -16,12 +17,18 @@ from nbshm.failures.chains import relatives
 
 @contextlib.contextmanager
 def told_in_words(interrupted: CallInterrupted) -> Iterator[None]:
-    """Have nbshm's errors that leave the block hold nothing of it; an interrupt leaves as `interrupted`."""
+    """Have nbshm's errors that leave the block hold nothing of it; an interrupt leaves as `interrupted`.
+
+    An error that is being handled when the block begins is the person's, with its frames.
+    """
+    handled = sys.exc_info()[1]
+    theirs = set(map(id, () if handled is None else relatives(handled)))
     try:
         yield
     except (ParallelError, KeyboardInterrupt) as error:
         for relative in relatives(error):
-            traceback.clear_frames(relative.__traceback__)
+            if id(relative) not in theirs:
+                traceback.clear_frames(relative.__traceback__)
         if isinstance(error, KeyboardInterrupt) and not isinstance(error, CallInterrupted):
             raise interrupted from None
         raise

@@ -60,3 +60,14 @@ def test_any_other_error_keeps_its_frames() -> None:
     ):
         failing(lambda: 1 // 0, seen)  # type: ignore[arg-type, return-value]
     assert any("held" in frame.f_locals for frame, _ in walk_tb(caught.tb))
+
+
+def test_an_error_that_is_handled_meanwhile_keeps_its_frames() -> None:
+    seen: list[weakref.ref[Held]] = []
+    try:
+        failing(fail, seen)
+    except ParallelError:
+        with pytest.raises(ParallelError), told_in_words(CallInterrupted("the call was interrupted")):
+            fail()
+        held = seen[0]()
+    assert held is not None

@@ -175,23 +175,12 @@ def _backend(torch: ModuleType, path: str) -> Any:
 
 
 def _read_numpy(numpy: ModuleType) -> State:
-    call = _sendable(numpy.geterrcall())
-    return {"print": numpy.get_printoptions(), "errors": numpy.geterr(), "call": call}
-
-
-def _sendable(value: Any) -> Any:
-    """Return a value if it can be sent, else None: an open file, say, is nothing that a worker could have."""
-    try:
-        cloudpickle.dumps(value)
-    except Exception:  # noqa: BLE001  # whatever pickling a person's object raises
-        return None
-    return value
+    return {"print": numpy.get_printoptions(), "errors": numpy.geterr()}
 
 
 def _write_numpy(numpy: ModuleType, state: State) -> None:
     numpy.set_printoptions(**state["print"])
     numpy.seterr(**state["errors"])
-    numpy.seterrcall(state["call"])
 
 
 def _read_pandas(pandas: ModuleType) -> State:

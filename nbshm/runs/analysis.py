@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HISTORIES = frozenset({"Out", "_oh"})
 
-_SEEDING = frozenset({"manual_seed", "seed", "spawn"})
+_SEEDING = frozenset({"advance", "jumped", "manual_seed", "seed", "spawn"})
 """What a cell calls to give each rank a stream of its own."""
 
 
@@ -94,9 +94,17 @@ def _seeded(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(attr=method, value=generator) if method in _SEEDING and id(node) not in alike:
-                yield ast.unparse(generator)
+                yield from map(ast.unparse, _with_owners(generator))
             case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
                 yield ast.unparse(node)
+
+
+def _with_owners(generator: ast.expr) -> Iterator[ast.expr]:
+    """Yield the code of a generator, and that of those whose bits it makes: `rng` of `rng.bit_generator`."""
+    yield generator
+    while isinstance(generator, ast.Attribute) and generator.attr in {"bit_generator", "seed_seq"}:
+        generator = generator.value
+        yield generator
 
 
 def _spawning_alike(tree: ast.Module) -> Iterator[ast.Attribute]:

@@ -16,6 +16,7 @@ from nbshm.definitions.names import nested_code
 from nbshm.failures.reports import Raised, RankFailure
 from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.notebook.namespace import Notebook
+from nbshm.own_code import is_of_python
 from nbshm.packing.reached_code import definitions_behind
 from nbshm.words import without_colours
 
@@ -31,6 +32,8 @@ _MISSING_IN_A_TEXT = re.compile(r"local variable '(\w+)' is not defined")  # say
 _MISSING_COLUMN = "UndefinedVariableError"  # in which pandas says so, and of a column `x` too
 
 _MISSING_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
+
+_ABOUT_OTHER_THINGS = frozenset({"AssertionError", "AttributeError", "FileNotFoundError", "TypeError"})
 
 _TOLD = re.compile(r"""['"`](\w+)['"`]|\b(?:name|table):? (\w+)""")
 """Words that a message tells as names: `KeyError: 'x'`, `Table with name x does not exist`."""
@@ -62,7 +65,7 @@ class Hints:
         for each in _with_causes(report):
             yield from self._about_missing_name(each)
         if report.type_name != _MISSING_COLUMN:
-            for each in _with_causes(report):
+            for each in filter(_may_read_texts, _with_causes(report)):
                 yield from self._about_names_in_texts(each)
 
     def _about_missing_name(self, report: ExceptionReport) -> Iterator[str]:
@@ -141,6 +144,17 @@ def _parts(value: Any) -> Iterator[Any]:
 
 def _library(definition: type | FunctionType) -> str:
     return str(definition.__module__).partition(".")[0]
+
+
+def _may_read_texts(report: ExceptionReport) -> bool:
+    """Tell whether code has raised that may take names from texts.
+
+    A key that a cell, the standard library or pandas misses is no name; and other errors quote words, too.
+    """
+    if not report.frames or report.type_name in _ABOUT_OTHER_THINGS:
+        return False
+    last = report.frames[-1]
+    return last.cell is None and not is_of_python(last.filename) and "/pandas/" not in last.filename
 
 
 def _with_causes(report: ExceptionReport | None) -> Iterator[ExceptionReport]:

@@ -12,12 +12,12 @@ class SharedCollectives:
     """Compares what ranks bring to each collective; tells once where two bring the same memory."""
 
     def __init__(self) -> None:
-        self._brought: defaultdict[tuple[str, int], set[Spot]] = defaultdict(set)
+        self._brought: defaultdict[tuple[str, str, int], set[Spot]] = defaultdict(set)
         self._has_told = False
 
     def see(self, called: CalledCollective) -> str | None:
         """Take a rank's call, and say what is wrong with it where that has not been said."""
-        brought = self._brought[called.name, called.number]
+        brought = self._brought[called.group, called.name, called.number]
         is_shared = not brought.isdisjoint(called.spots)
         brought |= called.spots
         if self._has_told or not is_shared:

@@ -7,6 +7,7 @@ can see: `all_reduce(parts[rank])` is as it should be.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +52,8 @@ class Collectives:
     spot_of: Callable[[torch.Tensor], Spot | None]
     place: Callable[[], str]
     say: Callable[[Event], None]
-    _numbers: Iterator[int] = field(default_factory=lambda: iter(range(_MOST_REPORTED)))
+    _calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _reports: Iterator[int] = field(default_factory=lambda: iter(range(_MOST_REPORTED)))
 
     def follow(self, process_group: Any) -> None:
         """Look at what the methods of that class are given, from now on."""
@@ -62,17 +64,19 @@ class Collectives:
 
     def _looking(self, method: Any, name: str, positions: Sequence[int]) -> Any:
         def call(group: Any, *arguments: Any, **named: Any) -> Any:
-            self._look(name, [argument for at in positions for argument in arguments[at : at + 1]])
+            self._look(group, name, [argument for at in positions for argument in arguments[at : at + 1]])
             return method(group, *arguments, **named)
 
         return call
 
-    def _look(self, name: str, arguments: Sequence[Any]) -> None:
+    def _look(self, group: Any, name: str, arguments: Sequence[Any]) -> None:
+        members = getattr(group, "group_name", "")  # all of them know the group by it
+        number = self._calls[members, name]
+        self._calls[members, name] += 1
         spots = frozenset(filter(None, map(self.spot_of, _tensors(arguments))))
-        number = next(self._numbers, None) if spots else None
-        if number is not None:
+        if spots and next(self._reports, None) is not None:
             called = CalledCollective(
-                rank=self.rank, name=name, number=number, spots=spots, place=self.place()
+                rank=self.rank, group=members, name=name, number=number, spots=spots, place=self.place()
             )
             self.say(called)
 

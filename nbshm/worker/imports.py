@@ -11,6 +11,8 @@ from types import ModuleType
 from typing import TypeAlias
 
 Action: TypeAlias = Callable[[ModuleType], None]
+Preparation: TypeAlias = Callable[[], Action]
+"""What is done right before a module is executed; it returns what is to be done after."""
 
 
 class ImportWatch(MetaPathFinder):
@@ -20,21 +22,25 @@ class ImportWatch(MetaPathFinder):
     """
 
     def __init__(self) -> None:
-        self._actions: dict[str, list[Action]] = {}
+        self._preparations: dict[str, list[Preparation]] = {}
         sys.meta_path.insert(0, self)
 
     def close(self) -> None:
         """Watch no longer."""
-        self._actions.clear()
+        self._preparations.clear()
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def when_imported(self, name: str, action: Action) -> None:
         """Call an action with the module of that name: now if it is imported, else when it is."""
+        self.around_import(name, lambda: action)
+
+    def around_import(self, name: str, prepare: Preparation) -> None:
+        """Prepare an action before the module of that name is executed, and call it after; now if that is done."""
         if name in sys.modules:
-            action(sys.modules[name])
+            prepare()(sys.modules[name])
         else:
-            self._actions.setdefault(name, []).append(action)
+            self._preparations.setdefault(name, []).append(prepare)
 
     def find_spec(
         self,
@@ -43,20 +49,21 @@ class ImportWatch(MetaPathFinder):
         target: ModuleType | None = None,  # noqa: ARG002  # likewise
     ) -> ModuleSpec | None:
         """Return what the other finders find, prepared to act after it is executed."""
-        actions = self._actions.pop(fullname, None)
-        spec = importlib.util.find_spec(fullname) if actions else None
-        if spec is not None and spec.loader is not None and actions is not None:
-            _act_after(spec, actions)
+        preparations = self._preparations.pop(fullname, None)
+        spec = importlib.util.find_spec(fullname) if preparations else None
+        if spec is not None and spec.loader is not None and preparations is not None:
+            _act_around(spec, preparations)
         return spec
 
 
-def _act_after(spec: ModuleSpec, actions: list[Action]) -> None:
+def _act_around(spec: ModuleSpec, preparations: list[Preparation]) -> None:
     loader = spec.loader
     assert loader is not None  # noqa: S101  # the caller has seen to it
     execute = loader.exec_module
 
     def execute_and_act(module: ModuleType) -> None:
         vars(loader).pop("exec_module", None)  # once; a reload is the person's affair
+        actions = [prepare() for prepare in preparations]
         execute(module)
         for action in actions:
             action(module)

@@ -93,18 +93,17 @@ def _environment(surroundings: Surroundings, *, rank: int, nprocs: int) -> dict[
 
 
 _THREAD_COUNTS = {
-    "numba": "NUMBA_NUM_THREADS",
     "polars": "POLARS_MAX_THREADS",
     "tokenizers": "RAYON_NUM_THREADS",
 }
-"""Where libraries look once for the number of their threads, which care nothing for OMP_NUM_THREADS."""
+"""Where libraries look once for the number of their threads, which care nothing for OMP_NUM_THREADS.
+
+numba's is not among them: it is the most that `numba.set_num_threads` takes.
+"""
 
 
 def _thread_counts(threads: int | None) -> dict[str, str]:
-    """Return what tells libraries to have that many threads; a forked kernel's have looked before.
-
-    numba refuses to compile once it finds another number than the one that it has started threads for.
-    """
+    """Return what tells libraries to have that many threads; a forked kernel's have looked before."""
     if threads is None:
         return {}
     return {name: str(threads) for library, name in _THREAD_COUNTS.items() if library not in sys.modules}
@@ -122,19 +121,23 @@ def _set_environment(environment: Mapping[str, str]) -> None:
 
 
 def _set_log_levels(levels: tuple[LogLevel, ...], watch: ImportWatch) -> None:
-    """Give loggers their levels, and once more when the library is imported that may set another then."""
+    """Give loggers their levels, which libraries do not change that are imported later."""
     for item in levels:
         if item.home is None:  # else a plain one would take the place of what that module makes
             _set_level(logging.getLogger(item.logger), item.level)
         for module in (*accumulate(item.logger.split("."), "{}.{}".format), item.home or ""):
-            watch.when_imported(module, _level_setter(item))
+            watch.around_import(module, functools.partial(_level_kept, item))
 
 
-def _level_setter(item: LogLevel) -> Action:
+def _level_kept(item: LogLevel) -> Action:
+    """Return what gives a logger again the level that it has now; the notebook's, where there is none yet."""
+    before = logging.Logger.manager.loggerDict.get(item.logger)
+    level = before.level if isinstance(before, logging.Logger) else item.level
+
     def set_level(_: ModuleType) -> None:
         logger = logging.Logger.manager.loggerDict.get(item.logger)
         if isinstance(logger, logging.Logger):
-            _set_level(logger, item.level)
+            _set_level(logger, level)
 
     return set_level
 

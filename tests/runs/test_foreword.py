@@ -229,6 +229,17 @@ def test_a_generator_that_is_seeded_where_it_is_held_needs_no_word(shared_notebo
     assert "nbshm:" not in reply.text
 
 
+def test_streams_that_begin_elsewhere_in_each_rank_need_no_word(shared_notebook: Kernel) -> None:
+    shared_notebook.run(
+        "import numpy as np\nbits = np.random.PCG64(1); rng, other = map(np.random.default_rng, (1, 2))"
+    ).check()
+    body = (
+        "np.random.Generator(bits.jumped(rank)).random()\nrng.bit_generator.advance(rank * 10**9)\n"
+        "other.bit_generator.seed_seq.spawn(nprocs)[rank]\nrng.random();"
+    )
+    assert "nbshm:" not in shared_notebook.run(f"%%parallel nprocs=2\n{body}").check().text
+
+
 def test_a_generator_in_whose_place_the_cell_puts_another_needs_no_word(shared_notebook: Kernel) -> None:
     shared_notebook.run(
         "import numpy as np\nfrom types import SimpleNamespace\n"

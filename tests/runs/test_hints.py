@@ -93,7 +93,18 @@ def test_a_name_that_only_a_text_uses_is_hinted_at(texts, body, name):
     assert told in " ".join(reply.error[2].split())
 
 
-@pytest.mark.parametrize("body", ["column('left')", "print('to the right')\ncolumn('left')", "{}['left']"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "column('left')",
+        "print('to the right')\ncolumn('left')",
+        "{}['left']",
+        "print('what is left')\n{}['left']",
+        "import os\nprint('what is left')\nos.environ['left']",
+        "import pandas\nprint('what is left')\npandas.DataFrame()['left']",
+        "import re\nprint('what is left')\nre.left",
+    ],
+)
 def test_a_text_that_is_a_key_is_not_taken_for_a_name(texts, body):
     reply = texts.run(f"%%parallel nprocs=1\n{body}")
     assert reply.error is not None

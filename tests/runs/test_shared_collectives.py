@@ -7,9 +7,13 @@ from nbshm.jobs import Spot
 from nbshm.runs.shared_collectives import SharedCollectives
 
 
-def called(rank: int, number: int, offset: int, place: str = "In [3] line 2") -> CalledCollective:
-    spot = Spot(is_cuda=False, number=0, offset=offset)
-    return CalledCollective(rank=rank, name="all_reduce", number=number, spots=frozenset({spot}), place=place)
+def called(
+    rank: int, number: int, offset: int, place: str = "In [3] line 2", group: str = "0"
+) -> CalledCollective:
+    spots = frozenset({Spot(is_cuda=False, number=0, offset=offset)})
+    return CalledCollective(
+        rank=rank, group=group, name="all_reduce", number=number, spots=spots, place=place
+    )
 
 
 def test_the_same_memory_in_two_ranks_is_told_once():
@@ -23,6 +27,11 @@ def test_memory_that_one_rank_has_after_the_other_is_not_shared():
     collectives = SharedCollectives()
     offsets = {(0, 0): 0, (1, 0): 8, (0, 1): 8, (1, 1): 0}
     assert not any(collectives.see(called(rank, number, at)) for (rank, number), at in offsets.items())
+
+
+def test_the_same_memory_in_two_groups_is_not_shared():
+    collectives = SharedCollectives()
+    assert not any(collectives.see(called(rank, 0, 0, group=str(rank))) for rank in range(2))
 
 
 def test_a_call_from_no_line_of_a_cell_is_told_without():

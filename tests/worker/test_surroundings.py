@@ -140,6 +140,8 @@ def test_levels_of_loggers_are_the_notebooks_whatever_their_libraries_set_when_t
     )
     code = f"{imports}result = [logging.getLogger(name).level for name in ('talker', 'talker.parts')]"
     assert notebook.worker(code) == [40, 10]
+    before_the_import = f"import logging\nlogging.getLogger('talker').setLevel(logging.WARNING)\n{code}"
+    assert notebook.worker(before_the_import) == [30, 10]
 
 
 def test_a_library_that_makes_its_logger_of_a_class_of_its_own_can_be_imported(notebook, tmp_path):
@@ -327,22 +329,6 @@ def test_numpys_state_is_the_notebooks(notebook):
         "except FloatingPointError: result = str(numpy.array([1 / 3])), str(numpy.array([True]))"
     )
     assert notebook.worker(code) == ("[0.33]", "[b]")
-
-
-def test_what_numpy_calls_for_an_error_is_the_notebooks_unless_it_can_not_be_sent(notebook):
-    kernel = "import numpy\nnumpy.seterr(divide='call')\nnumpy.seterrcall({})"
-    code = (
-        "import numpy\n"
-        "try: numpy.array([1.0]) / 0\n"
-        "except Exception as error: result = type(error).__name__, str(error)"
-    )
-    notebook.kernel(kernel.format("lambda kind, flag: {}[kind]"))
-    assert notebook.worker(code) == ("KeyError", "'divide by zero'")
-    notebook.kernel(kernel.format("open('log', 'w')").replace("'call'", "'log'"))
-    assert notebook.worker("import numpy\nresult = numpy.geterr()['divide'], numpy.geterrcall()") == (
-        "log",
-        None,
-    )
 
 
 def test_pandas_options_are_the_notebooks(notebook):
@@ -563,17 +549,17 @@ def test_libraries_with_threads_of_their_own_get_the_workers_share(notebook, tmp
     (tmp_path / "cv2.py").write_text(OPENCV)
     path = f"import os, sys\nsys.path.append({str(tmp_path)!r})"
     notebook.kernel(f"{path}\nos.environ['POLARS_MAX_THREADS'] = '7'")
-    names = ["NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"]
+    names = ["POLARS_MAX_THREADS", "RAYON_NUM_THREADS"]
     code = f"{path}\nimport cv2\nresult = *(os.environ[name] for name in {names}), cv2.threads"
-    assert notebook.worker(code) == ("2", "7", "2", [2])
+    assert notebook.worker(code) == ("7", "2", [2])
 
 
 def test_libraries_of_a_forked_kernel_keep_the_threads_that_they_have_started(notebook, tmp_path):
     (tmp_path / "cv2.py").write_text(OPENCV)
-    (tmp_path / "numba.py").write_text("")
-    before = f"import os, sys\nsys.path.append({str(tmp_path)!r})\nimport cv2, numba"
+    (tmp_path / "polars.py").write_text("")
+    before = f"import os, sys\nsys.path.append({str(tmp_path)!r})\nimport cv2, polars"
     notebook.kernel(before)
-    assert notebook.worker("result = 'NUMBA_NUM_THREADS' in os.environ, cv2.threads", before=before) == (
+    assert notebook.worker("result = 'POLARS_MAX_THREADS' in os.environ, cv2.threads", before=before) == (
         False,
         [],
     )
