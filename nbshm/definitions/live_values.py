@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType, MemberDescriptorType
 from typing import Any
 
-from nbshm.attributes import attribute, found_at
+from nbshm.attributes import found_at
 from nbshm.definitions import live
 from nbshm.definitions.uses import dotted_path, mangled_name
 from nbshm.own_definitions import is_notebooks_function
@@ -62,9 +62,7 @@ def _live_value(
             return ()
         holder = vars(holder)[name]
     if isinstance(slot.holder, ast.arguments):
-        return _default(
-            raw_function(holder) or raw_function(attribute(holder, "func")), last
-        )  # as toolz calls it
+        return _default(raw_function(holder), last)
     if not isinstance(holder, type):
         return ()
     if isinstance(slot.holder, ast.ClassDef):

@@ -108,8 +108,7 @@ def _layers(definition: Any) -> Iterator[Any]:
     """Yield the object and, as far as it leads to that, what it was made of."""
     for _ in range(_MAX_LAYERS):
         yield definition
-        inner = wrapped(definition)
-        definition = attribute(definition, "func") if inner is None else inner  # as toolz calls it
+        definition = wrapped(definition)
         if not callable(definition):
             return
 

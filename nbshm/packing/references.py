@@ -40,18 +40,13 @@ class References:
             definition = self._definition(value, path)
             if definition is not None:
                 self._defined(definition)
-                if found_at(path, self._knowledge.namespace) is value:
-                    return path
+                return path
         return self._in_full(value)
 
     def _definition(self, value: Any, path: str) -> Lifted | None:
-        """Return the definition that has at this path the value, or what has made it, if it can be lifted.
-
-        An object that another of its class has made pickles by the name of that (with toolz, `add(1)` does).
-        """
-        found, kind = found_at(path, self._knowledge.namespace), type(value)
-        is_made = kind is type(found) and kind is not FunctionType and not issubclass(kind, type)
-        return self._knowledge.definition(path.partition(".")[0]) if found is value or is_made else None
+        """Return the definition that has the value at this path, if it can be lifted."""
+        found = found_at(path, self._knowledge.namespace)
+        return self._knowledge.definition(path.partition(".")[0]) if found is value else None
 
     def _in_full(self, value: Any) -> Any:
         """Return how to write what can't be lifted; a function of the notebook may say it is a module's."""
