@@ -7,6 +7,7 @@ the same globals as those that were lifted. And cloudpickle would forget which c
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import marshal
 import sys
@@ -119,6 +120,8 @@ def _way_of(value: Any) -> Callable[[Any], Reduced | str] | None:
         return _reduce_compiled if _is_compiled(value) else None
     if kind is functools._lru_cache_wrapper:  # noqa: SLF001  # the type has no public name
         return _reduce_cached
+    if kind is attribute(sys.modules.get("numpy"), "vectorize"):
+        return _reduce_vectorized
     return reduce_typed_dict if issubclass(kind, type) and is_called_typed_dict(value) else None
 
 
@@ -167,6 +170,12 @@ def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:  # noqa: FB
 
 def _update(function: Any, own: dict[str, Any]) -> None:
     vars(function).update(own)
+
+
+def _reduce_vectorized(function: Any) -> Reduced:
+    """Return how to rebuild what `numpy.vectorize` made; the ufuncs that its calls have made can't travel."""
+    state = vars(function)
+    return copyreg.__newobj__, (type(function),), {**state, "_ufunc": type(state["_ufunc"])()}  # type: ignore[attr-defined]
 
 
 def _is_compiled(function: FunctionType) -> bool:

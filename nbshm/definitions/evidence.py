@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType
 from typing import Any, ForwardRef
 
+from nbshm.attributes import attribute
 from nbshm.definitions.bindings import type_parameters
 from nbshm.definitions.statements import first_line
 
@@ -53,7 +54,7 @@ def _functions(value: Any) -> Iterator[FunctionType]:
         case functools.cached_property() | functools.partialmethod() | functools.singledispatchmethod():
             inner = [value.func]
         case _:
-            inner = [getattr(value, "__dict__", {}).get("__wrapped__")]
+            inner = [(attribute(value, "__dict__") or {}).get("__wrapped__")]
     for each in inner:
         yield from _functions(each) if each is not None else ()
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
-from nbshm.attributes import followed
+from nbshm.attributes import attribute, followed
 from nbshm.definitions.names import code_names
 from nbshm.definitions.steps import Step
 from nbshm.definitions.writes import CHANGING_OBJECTS, FITTING, Write
@@ -128,7 +128,7 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
     kind = type(value)
     is_own = _is_persons(value if issubclass(kind, type) else kind)
     is_own = is_own or issubclass(kind, FILLED_BY_PEOPLE) or _is_local_module(value)
-    attributes = getattr(value, "__dict__", {}) if is_own else {}
+    attributes = (attribute(value, "__dict__") or {}) if is_own else {}
     match how:
         case "attribute" if key in attributes:
             yield attributes[key]

@@ -36,7 +36,7 @@ class ImportWatch(MetaPathFinder):
         self.around_import(name, lambda: action)
 
     def around_import(self, name: str, prepare: Preparation) -> None:
-        """Prepare an action before the module of that name is executed, and call it after; now if that is done."""
+        """Prepare an action before the module of that name is executed, and call it after; or now."""
         if name in sys.modules:
             prepare()(sys.modules[name])
         else:

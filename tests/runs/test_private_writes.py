@@ -33,6 +33,19 @@ class FileBag(Bag):
     pass
 
 
+class Settings:
+    """Answers for any attribute out of a dictionary, and raises what that raises."""
+
+    __slots__ = ("_settings",)
+    __module__ = "__main__"
+
+    def __init__(self, **settings):
+        object.__setattr__(self, "_settings", settings)
+
+    def __getattr__(self, name):
+        return self._settings[name]
+
+
 class LibraryBag(Bag):
     __module__ = "numpy"
 
@@ -278,3 +291,8 @@ def test_modules_of_libraries_are_left_alone():
 def test_what_a_loop_goes_through_is_written_into_by_its_variable(source, private):
     names = {**NAMESPACE, "records": [{"n": 1}, {"n": 2}], "table": {"a": [1]}, "bags": [Bag(), Bag()]}
     assert private_writes(writes(ast.parse(source)), names) == private
+
+
+def test_what_an_object_raises_for_its_attributes_is_passed_over():
+    settings = {"settings": Settings(array=np.zeros(2))}
+    assert private_writes(writes(ast.parse("settings.array[0] = 1")), settings) == {}
