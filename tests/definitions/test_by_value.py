@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import pickle
 
-import numpy as np
 import pytest
 
 from nbshm.definitions.by_value import reduce_product
+
+np = pytest.importorskip("numpy")
 
 
 class ProductPickler(pickle.Pickler):

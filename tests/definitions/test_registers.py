@@ -5,9 +5,10 @@ from __future__ import annotations
 import copyreg
 
 import pytest
-from torch.distributions import kl
 
 from nbshm.definitions.registers import enter, entries_for
+
+kl = pytest.importorskip("torch.distributions.kl")
 
 
 class Registered:
