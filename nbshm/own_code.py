@@ -8,6 +8,8 @@ import sysconfig
 from types import ModuleType
 from typing import Any
 
+from nbshm.attributes import attribute
+
 OWN_DIRECTORY = os.path.join(os.path.dirname(__file__), "")  # noqa: PTH118, PTH120  # compared with co_filename, a str
 
 OWN_PLACE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  # an entry of sys.path
@@ -48,6 +50,14 @@ def is_module_of_the_persons(name: Any) -> bool:
         return False
     file = without_loading(sys.modules.get(name), "__file__")
     return name == "__main__" or (type(file) is str and is_the_persons(file))
+
+
+def library_of(definition: Any) -> str:
+    """Return the package that a class or a function says it is of, without what is below that.
+
+    A class may have anything there.
+    """
+    return str(attribute(definition, "__module__")).partition(".")[0]
 
 
 def without_loading(module: Any, name: str) -> Any:

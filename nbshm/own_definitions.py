@@ -56,7 +56,12 @@ def is_of_notebook(kind: type) -> bool:
 
 def is_own(kind: type) -> bool:
     """Tell whether a class is the person's, of the notebook or a file, or derived from one that is."""
-    return any(_is_of_file(base) or is_notebooks_class(base) for base in mro_of(kind))
+    return any(map(is_persons_class, mro_of(kind)))
+
+
+def is_persons_class(kind: type) -> bool:
+    """Tell whether a class itself is the person's, of the notebook or a file."""
+    return is_module_of_the_persons(members_of(kind).get("__module__")) or is_notebooks_class(kind)
 
 
 def is_modules_own(definition: Any) -> bool:
@@ -69,10 +74,6 @@ def is_modules_own(definition: Any) -> bool:
         return False
     root, *rest = path.split(".")
     return followed(without_loading(sys.modules.get(module), root), rest) is definition
-
-
-def _is_of_file(kind: type) -> bool:
-    return is_module_of_the_persons(members_of(kind).get("__module__"))
 
 
 def _functions(kind: type) -> Iterator[FunctionType]:

@@ -17,8 +17,8 @@ from multiprocessing import reduction
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from nbshm.attributes import attribute
 from nbshm.notebook.namespace import Notebook
+from nbshm.own_code import library_of
 from nbshm.replacing import Replacement
 from nbshm.wire.named import call
 
@@ -93,7 +93,7 @@ def _known(process: BaseProcess) -> Known:
     target = state.get("_target")
     return Known(
         facts=facts,
-        target=target if _library(target) in _LIBRARIES else None,
+        target=target if library_of(target) in _LIBRARIES else None,
         args=tuple(_if_harmless(one) for one in state.get("_args", ())),
         kwargs={name: _if_harmless(one) for name, one in state.get("_kwargs", {}).items()},
     )
@@ -101,11 +101,7 @@ def _known(process: BaseProcess) -> Known:
 
 def _if_harmless(argument: Any) -> Any:
     kind = type(argument)
-    is_means = _library(kind) in _LIBRARIES and any(
-        _library(base) == "multiprocessing" for base in kind.mro()
+    is_means = library_of(kind) in _LIBRARIES and any(
+        library_of(base) == "multiprocessing" for base in kind.mro()
     )
     return argument if is_means or kind in _HARMLESS else Withheld()
-
-
-def _library(value: Any) -> str:
-    return str(attribute(value, "__module__")).partition(".")[0]

@@ -16,7 +16,7 @@ from nbshm.definitions.names import nested_code
 from nbshm.failures.reports import Raised, RankFailure
 from nbshm.failures.tracebacks import ExceptionReport
 from nbshm.notebook.namespace import Notebook
-from nbshm.own_code import is_of_python
+from nbshm.own_code import is_of_python, library_of
 from nbshm.packing.reached_code import definitions_behind
 from nbshm.words import without_colours
 
@@ -130,20 +130,16 @@ def _givers(kind: str, name: str) -> Iterator[str]:
     for module in list(sys.modules.values()):
         found = (attribute(module, "__dict__") or {}).get(kind)
         for base in found.__mro__ if isinstance(found, type) else ():
-            library = _library(base)
+            library = library_of(base)
             for part in _parts(vars(base).get(name)):
-                if _library(part) != library:
-                    yield part.__name__ if _library(part) == "__main__" else _library(part)
+                if library_of(part) != library:
+                    yield part.__name__ if library_of(part) == "__main__" else library_of(part)
 
 
 def _parts(value: Any) -> Iterator[Any]:
     """Yield the functions and classes that an attribute is, or that an accessor holds."""
     held = attribute(value, "__dict__") or {}
     return (part for part in (value, *held.values()) if isinstance(part, (type, FunctionType)))
-
-
-def _library(definition: type | FunctionType) -> str:
-    return str(definition.__module__).partition(".")[0]
 
 
 def _may_read_texts(report: ExceptionReport) -> bool:

@@ -15,6 +15,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from nbshm.memory.ownership.reach import is_of_libraries
+from nbshm.own_code import library_of
 from nbshm.own_definitions import is_own
 
 # Whose objects keep in files what is written into them, as the standard library's may (shelve).
@@ -31,7 +32,7 @@ def is_private_object(value: Any) -> bool:
     of the person's, is written into in part.
     """
     kind = type(value)
-    library = str(kind.__module__).partition(".")[0]
+    library = library_of(kind)
     if library in sys.stdlib_module_names or library in _ELSEWHERE or library == "torch":
         return False
     if not is_of_libraries(kind) or issubclass(kind, MutableMapping):
@@ -65,4 +66,4 @@ def _arrives(part: Any) -> bool:
     """Tell whether what is written into a part of an object is seen in the notebook."""
     kind, numpy, torch = type(part), sys.modules.get("numpy"), sys.modules.get("torch")
     shared = (*((numpy.memmap,) if numpy else ()), *((torch.Tensor,) if torch else ()))
-    return issubclass(kind, shared) or is_own(kind) or str(kind.__module__).partition(".")[0] in _SHARED
+    return issubclass(kind, shared) or is_own(kind) or library_of(kind) in _SHARED

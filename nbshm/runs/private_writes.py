@@ -24,8 +24,8 @@ from nbshm.definitions.steps import Step
 from nbshm.definitions.writes import CHANGING_OBJECTS, FITTING, Write
 from nbshm.memory.ownership.contents import is_tensor_or_array
 from nbshm.memory.ownership.kinds import FILLED_BY_PEOPLE, is_array
-from nbshm.own_code import is_module_of_the_persons, without_loading
-from nbshm.own_definitions import is_notebooks_class
+from nbshm.own_code import is_module_of_the_persons, library_of, without_loading
+from nbshm.own_definitions import is_persons_class
 from nbshm.packing.reached_code import definitions_behind
 from nbshm.runs.library_objects import is_estimator, is_private_object
 
@@ -126,7 +126,7 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
     """Yield what a step may lead to from a value."""
     how, key = step
     kind = type(value)
-    is_own = _is_persons(value if issubclass(kind, type) else kind)
+    is_own = is_persons_class(value if issubclass(kind, type) else kind)
     is_own = is_own or issubclass(kind, FILLED_BY_PEOPLE) or _is_local_module(value)
     attributes = (attribute(value, "__dict__") or {}) if is_own else {}
     match how:
@@ -142,11 +142,6 @@ def _follow(value: Any, step: Step) -> Iterator[Any]:
             yield from list(value)[:_MOST_ITEMS]
         case _:
             pass
-
-
-def _is_persons(kind: type) -> bool:
-    """Tell whether a class itself is the person's, of the notebook or a file."""
-    return is_module_of_the_persons(_home(kind)) or is_notebooks_class(kind)
 
 
 def _is_local_module(value: Any) -> bool:
@@ -177,9 +172,8 @@ def _changes_object(write: Write, value: Any) -> bool:
 
 
 def _is_frame_kind(kind: type) -> bool:
-    home = _home(kind)
-    library = home.partition(".")[0]
-    return kind.__name__ in _OF_LIBRARIES.get(library, ()) or home.startswith("scipy.sparse.")
+    is_sparse = str(kind.__module__).startswith("scipy.sparse.")
+    return kind.__name__ in _OF_LIBRARIES.get(library_of(kind), ()) or is_sparse
 
 
 def _is_own_ctypes(value: Any) -> bool:
@@ -189,13 +183,9 @@ def _is_own_ctypes(value: Any) -> bool:
 
 
 def _is_zarr_in_memory(value: Any) -> bool:
-    if _home(type(value)).partition(".")[0] != "zarr":
+    if library_of(type(value)) != "zarr":
         return False
     return type(followed(value, ["store"])).__name__ in _IN_MEMORY
-
-
-def _home(kind: type) -> str:
-    return str(kind.__module__)  # a class may have anything there
 
 
 def _kind_of_container(value: Any) -> str | None:

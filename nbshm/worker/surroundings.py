@@ -131,15 +131,21 @@ def _set_log_levels(levels: tuple[LogLevel, ...], watch: ImportWatch) -> None:
 
 def _level_kept(item: LogLevel) -> Action:
     """Return what gives a logger again the level that it has now; the notebook's, where there is none yet."""
-    before = logging.Logger.manager.loggerDict.get(item.logger)
-    level = before.level if isinstance(before, logging.Logger) else item.level
+    before = _logger_there(item.logger)
+    level = item.level if before is None else before.level
 
     def set_level(_: ModuleType) -> None:
-        logger = logging.Logger.manager.loggerDict.get(item.logger)
-        if isinstance(logger, logging.Logger):
+        logger = _logger_there(item.logger)
+        if logger is not None:
             _set_level(logger, level)
 
     return set_level
+
+
+def _logger_there(name: str) -> logging.Logger | None:
+    """Return the logger of a name if there is one yet; to ask for it otherwise makes it."""
+    found = logging.Logger.manager.loggerDict.get(name)
+    return found if isinstance(found, logging.Logger) else None
 
 
 def _set_level(logger: logging.Logger, level: int) -> None:
